@@ -15,7 +15,7 @@ SNAKEMAKE ?=
 # A run ends in a state that DVC knows: `dvc exp run` replaces results that dvc.lock does not have. Parameters on the command
 # line are not those of params.yaml, which DVC would record.
 record = $(if $(findstring --config,$(SNAKEMAKE)),,&& mkdir -p results/described && dvc commit --force --quiet)
-FUZZ_SECONDS ?= 120
+REVISION ?= HEAD
 SIZES ?= 1 10 100
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export OMP_NUM_THREADS := 1
@@ -26,7 +26,7 @@ export DVC_NO_ANALYTICS := true
 unexport PYTHONDONTWRITEBYTECODE
 IMPORTED := hydra.main mlflow.store.tracking.sqlalchemy_store pandas.core.arrays.arrow.extension_types pandas.io.formats.csvs \
 	pyarrow.dataset sklearn.compose sklearn.ensemble snakemake.cli
-.PHONY: help setup bytecode run demo experiment full leaderboard ablation curves pull retry test tests docs site release test-slurm attack faults fuzz mutants lint readme ui benchmark scale clean
+.PHONY: help setup bytecode run demo experiment full leaderboard ablation curves pull retry reproduced test tests docs release faults lint readme ui benchmark scale clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z -]*\):.*## /\1: /p' $(MAKEFILE_LIST)
@@ -69,22 +69,15 @@ pull: setup ## fetch the versioned results, and record them as current for Snake
 	snakemake --touch --forceall
 retry: setup ## ingest missing sources again
 	perfcast pipeline forget && snakemake $(SNAKEMAKE) && perfcast summary $(record)
+reproduced: setup ## whether tables and metrics of the default run are those that REVISION pins
+	@dvc diff $(REVISION) --targets results/raw results/standard results/features results/splits results/in_domain
+	@dvc metrics diff --json $(REVISION) --targets results/metrics.json | python benchmarks/reproduced.py
 test: setup ## all tests and linters
 	$(MAKE) --no-print-directory --jobs 2 lint tests
 tests: setup
 	python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
-test-slurm: setup ## the miniature pipeline on a Slurm cluster of this machine (root, slurm-wlm, munge)
-	grep -o '^[A-Za-z0-9_.-]*==[^ ]*' requirements.lock > $(VENV)/pins.txt
-	$(PIP) --constraint $(VENV)/pins.txt --editable ".[slurm]" && python -m pytest -m slurm -rs tests/pipeline/test_slurm.py
-attack: setup ## damaged files, wrong input, crafted models and hostile requests, counted by fault (ten minutes)
-	python -m pytest -m "reliability and not faults and not slurm" --numprocesses auto --dist loadfile \
-	--reliability=results/reliability/attack.csv
-faults: setup ## kill runs at 50 moments, fill the disk, start twice at once (half an hour)
-	python -m pytest -m faults --reliability=results/reliability/faults.csv
-fuzz: setup ## random bytes for every reader, FUZZ_SECONDS each
-	$(PIP) --editable ".[fuzz]" && python fuzz/run.py --seconds $(FUZZ_SECONDS) $(TARGETS)
-mutants: setup ## share of small faults, planted in the code, that tests notice (an hour)
-	$(PIP) --editable ".[mutants]" && python benchmarks/mutants.py --out results/reliability/mutants.csv
+faults: setup ## kill runs, fill the disk, start twice at once (a quarter of an hour)
+	python -m pytest -m faults
 lint: setup ## ruff, mypy, snakefmt, deptry
 	ruff check . && ruff format --check . && mypy && deptry src && snakefmt --check --line-length 120 Snakefile workflow
 readme: setup ## examples and tables of README.md and docs/size.md from the default run and, if there, of `make leaderboard` and the experiment power
@@ -100,12 +93,10 @@ scale: setup ## time and memory of every stage at SIZES times the CPU 2017 table
 	python benchmarks/scale --sizes $(SIZES)
 docs: setup ## the documentation site, in build/site
 	NO_MKDOCS_2_WARNING=1 mkdocs build --strict
-site: docs ## the documentation, and the page of every CPU model by the champion, in build/site
-	perfcast champion models --out build/site
 release: setup ## wheel with the champions of both suites, site and checksums of an untagged version, in dist/
 	python .github/release.py --check
 	snakemake $(SNAKEMAKE) results/champion/spec_cpu2026
-	$(MAKE) --no-print-directory site
+	$(MAKE) --no-print-directory docs
 	python .github/release.py
 clean: ## remove all results
 	rm -rf results .snakemake

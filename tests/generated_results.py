@@ -159,8 +159,6 @@ def write_runs(
             _make_importance(error).to_csv(run / "explanation" / "importance.csv", index=False)
             if predictor == "network":
                 _make_history(count).to_csv(run / "history.csv", index=False)
-                for name, shares in _make_attention().items():
-                    shares.to_csv(run / "explanation" / f"attention_{name}.csv")
             runs[split, predictor] = run
     return runs
 
@@ -169,15 +167,6 @@ def _make_importance(error: float) -> pd.DataFrame:
     increase = np.array([3.0, 40.0, 8.0]) * (1 - error)
     groups = ["memory", "processor", "system"]
     return pd.DataFrame({"group": groups, "mape": 100 * error + increase, "increase": increase})
-
-
-def _make_attention() -> dict[str, pd.DataFrame]:
-    groups = ["memory", "processor"]
-    within = {
-        group: pd.DataFrame([[0.5, 0.3, 0.2]], index=["(group)"], columns=[f"{group} a", f"{group} b", "(group)"])
-        for group in groups
-    }
-    return {**within, "between_groups": pd.DataFrame([[0.7, 0.3], [0.1, 0.9]], index=groups, columns=groups)}
 
 
 def _make_history(seeds: int) -> pd.DataFrame:

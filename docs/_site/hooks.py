@@ -14,7 +14,6 @@ sys.path[:0] = [str(PROJECT / "src"), str(Path(__file__).parent)]
 
 import command_pages  # noqa: E402 - found beside this file
 import data_pages  # noqa: E402
-import limit_pages  # noqa: E402
 import part_texts  # noqa: E402
 import predictor_pages  # noqa: E402
 import project_pages  # noqa: E402
@@ -28,7 +27,7 @@ def generate(project: Path = PROJECT) -> dict[str, dict[str, str]]:
         "predictors/": predictor_pages.generate(project / "conf", results),
         "results/": result_pages.generate(results, project / "conf"),
         "data/": data_pages.generate(project / "conf"),
-        "": command_pages.generate() | project_pages.generate(project) | limit_pages.generate(results),
+        "": command_pages.generate() | project_pages.generate(project),
     }
 
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
-from markdown_text import table
+from markdown_text import table, whole_kinds
 
-from perfcast.evaluation.supplementary_tables import whole_kinds
 from perfcast.splits import split_label
 
 DATASET, KNOWN = "host_interference", "host_interference_known"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import pandas as pd
+
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a table; vertical bars and line breaks in cells are escaped."""
@@ -25,3 +27,8 @@ def page(title: str, *blocks: str, section: str = "") -> str:
 def fenced(text: str, language: str = "") -> str:
     """Return a block of code."""
     return f"```{language or 'text'}\n{text.rstrip()}\n```"
+
+
+def whole_kinds(kinds: pd.DataFrame) -> pd.DataFrame:
+    """Return the lines of results/leaderboard/kinds, a table of version 2, on all rows of a kind, without slices."""
+    return kinds[kinds["slice"].isna() | (kinds["slice"] == "")]

@@ -17,7 +17,6 @@ from gpu_tables import gpu_table
 from interference_tables import interference_table, known_table, scenario_table
 from markdown_text import fenced, table
 from performance_table import gpu_training_table, performance_table
-from reliability_tables import fault_table, mutant_table
 from scaling_tables import scaling_table
 
 import perfcast
@@ -199,7 +198,7 @@ def sensitivity(conf: Path) -> str:
                 rows.append([_CHOICES[choice], _VARIANTS[variant], f"`{split}`", f"{counts[variant]:,}", *cells])
         heads = [f"`{name}`" for name in sorted(set(measured["predictor"]))]
         parts.append(table(["choice", "variant", "split", "test rows", *heads], rows))
-    return "\n".join(parts) or "`benchmarks/sensitivity.py` measures them."
+    return "\n".join(parts) or "No results yet."
 
 
 def headline(conf: Path) -> str:
@@ -280,10 +279,8 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "network_learners": partial(study, "network_learners"),
     "attention_structure": partial(study, "attention_structure"),
     "program_structures": partial(study, "program_structures"),
-    "faults": fault_table,
     "performance": performance_table,
     "gpu_training": gpu_training_table,
-    "mutants": mutant_table,
     "scaling_errors": scaling_table,
     "gpu_errors": gpu_table,
     "interference_errors": interference_table,

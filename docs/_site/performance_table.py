@@ -29,7 +29,7 @@ def gpu_training_table(conf: Path) -> str:
     """Return the error and the seconds of an epoch of every network, on the processor and on the GPU."""
     path = conf.parent / "results" / "performance" / "gpu" / "training.csv"
     if not path.is_file():
-        return "`python benchmarks/gpu_training.py` measures them, on a machine with a GPU."
+        return "No measurements yet."
     measured = pd.read_csv(path)
     rows = []
     for network, own in measured.groupby("network"):

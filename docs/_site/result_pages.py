@@ -9,12 +9,12 @@ from typing import Any
 import pandas as pd
 import published_values
 from markdown.extensions.toc import slugify
-from markdown_text import page, table
+from markdown_text import page, table, whole_kinds
 
 from perfcast.config.conf_files import known, read_conf, read_yaml
 from perfcast.config.predictor_conf import read_predictor
 from perfcast.evaluation import AVERAGE
-from perfcast.evaluation.supplementary_tables import LEVEL_LABELS, whole_kinds
+from perfcast.evaluation.supplementary_tables import LEVEL_LABELS
 from perfcast.predictors import baselines
 from perfcast.schema.metric_names import HIGH_IS_GOOD, PERCENT
 from perfcast.splits import describe_split, is_compared, split_label

@@ -39,8 +39,6 @@ class Domain:
     """Title -> options of the most common fields with synonyms and meaning, as files and HTTP requests name them."""
     tables: Mapping[str, str] = field(default_factory=dict)
     """Further table of an evaluation -> the function that makes it, as a dotted path below the package."""
-    sections: Mapping[str, str] = field(default_factory=dict)
-    """Further table -> the function that makes a `Section` of the report of it, as a dotted path below the package."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """Column -> its label in reports, where its name with spaces is no name in plain words."""
     shift: str = ""

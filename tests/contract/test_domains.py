@@ -47,10 +47,9 @@ def confs(domain: str, group: str) -> list[Path]:
 @pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
 class TestDomain:
     def test_every_path_loads(self, domain: Domain) -> None:
-        paths = [*domain.descriptions.values(), *domain.tables.values(), *domain.sections.values()]
+        paths = [*domain.descriptions.values(), *domain.tables.values()]
         paths += [*domain.leakage_checks, *filter(None, [domain.shift])]
         assert all(domain.load(path) is not None for path in paths)
-        assert domain.sections.keys() <= domain.tables.keys()
         assert not domain.tables.keys() & {*TABLES}
 
     def test_every_command_is_a_module(self, domain: Domain) -> None:

@@ -90,7 +90,7 @@ def with_ablation(folder: Path, name: str, content: Any) -> Path:
         ("small", {"predictor": "ridgee"}, ["ablations.small.predictor", "did you mean 'ridge'"]),
         ("small", {"predictor": "ridge", "parms": {}}, ["ablations.small", "'parms'", "did you mean 'params'"]),
         ("small", [], ["ablations.small", "mapping"]),
-        ("lasso", {"predictor": "ridge"}, ["ablations.lasso", "a name of its own"]),
+        ("lightgbm", {"predictor": "ridge"}, ["ablations.lightgbm", "a name of its own"]),
         (ABLATIONS[0], {"predictor": "ridge"}, [ABLATIONS[0], "a name of its own"]),
     ],
 )

@@ -51,7 +51,6 @@ def bare(evaluation):
             "noise",
             "history",
             "importance",
-            "attention",
             "published",
         )
     }

@@ -56,7 +56,6 @@ def answers(fitted: FoldFit, table: Table) -> pd.DataFrame:
     return fitted.predictor.predict(table.frame[inputs])
 
 
-@pytest.mark.reliability("training that reads test rows")
 @pytest.mark.parametrize("name", FITTED)
 def test_nothing_that_is_fitted_depends_on_test_rows(name: str) -> None:
     need_packages(name)
@@ -68,7 +67,6 @@ def test_nothing_that_is_fitted_depends_on_test_rows(name: str) -> None:
     assert clean.test["measured"].median() < poisoned.test["measured"].median()
 
 
-@pytest.mark.reliability("training that reads test rows")
 @pytest.mark.parametrize("name", ["ridge", "nearest", "lightgbm"])
 def test_the_check_notices_a_training_that_reads_test_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     original = fitting.fit_rows

@@ -57,7 +57,6 @@ def leave(results, room):
         os.posix_fallocate(file.fileno(), 0, shutil.disk_usage(results).free - room * 1024)
 
 
-@pytest.mark.reliability("a full disk", cases=4)
 def test_full_disk_fails_in_one_line_and_run_continues(small_disk, expected):
     seen: dict[str, str] = {}
     for room in ROOM:
@@ -99,7 +98,6 @@ def forbid():
         change(folder, True)
 
 
-@pytest.mark.reliability("results that may not be written")
 def test_removed_permission_fails_in_one_line_and_run_continues(tmp_path, expected, forbid):
     project = tiny_project(tmp_path / "project")
     run = Run(project)

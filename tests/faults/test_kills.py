@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from killing import assert_whole, finish, half_written, kill_at, tiny_project
 
-KILLS, ROUNDS = 50, 5
+KILLS = 10
 
 
 def start_over(project):
@@ -32,17 +32,8 @@ def kill_one_after_the_other(project, moments, timeline, expected):
     finish(project, expected)
 
 
-@pytest.mark.reliability("a run killed with all its processes", cases=2)
 @pytest.mark.faults
-def test_run_continues_after_two_kills(reference, tmp_path):
+def test_run_continues_after_ten_kills(reference, tmp_path):
     _, timeline, expected = reference
-    kill_one_after_the_other(tiny_project(tmp_path / "project"), timeline.moments(2, seed=0), timeline, expected)
-
-
-@pytest.mark.reliability("a run killed with all its processes", cases=10)
-@pytest.mark.faults
-@pytest.mark.parametrize("number", range(ROUNDS))
-def test_run_continues_after_fifty_kills(reference, tmp_path, number):
-    _, timeline, expected = reference
-    moments = timeline.moments(KILLS, seed=1)[number::ROUNDS]
+    moments = timeline.moments(KILLS, seed=1)
     kill_one_after_the_other(tiny_project(tmp_path / "project"), moments, timeline, expected)

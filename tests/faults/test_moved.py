@@ -9,7 +9,6 @@ from small_project import call, change, rules_run
 pytestmark = pytest.mark.faults
 
 
-@pytest.mark.reliability("a project that is moved")
 def test_moved_project_is_current_and_continues(tmp_path):
     first = tiny_project(tmp_path / "first place")
     _, expected = undisturbed(first)

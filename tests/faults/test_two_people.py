@@ -1,8 +1,7 @@
-"""Two runs start at once: in one folder one of them runs, in two clones with a shared cache both do."""
+"""Two runs start at once in two clones with a shared cache."""
 
 import hashlib
 import shutil
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -14,19 +13,6 @@ from small_project import change
 from perfcast.config.conf_files import read_conf
 
 pytestmark = pytest.mark.faults
-
-
-@pytest.mark.reliability("several runs at once in one folder, also under two names")
-def test_dry_run_beside_a_run_is_accepted(tmp_path):
-    project = tiny_project(tmp_path / "project")
-    run = Run(project)
-    while run.poll() and not run.jobs:
-        time.sleep(0.02)
-    dry = Run(project, "--dry-run", log="dry.log")
-    dry.wait()
-    assert run.process.poll() is None
-    run.kill()
-    assert dry.process.returncode == 0, dry.output()[-3000:]
 
 
 def test_runs_in_two_clones_share_a_cache(tmp_path, monkeypatch, expected):

@@ -18,10 +18,7 @@ COMMANDS = {
     "standardize: no raw folder": "pipeline standardize host_gemm --raw none --table x --rejected x --quality x",
     "split: no such": "pipeline split at_random --table none.parquet --out out/x",
     "split: a seed below nothing": "pipeline split random --table x --out x --seed -1",
-    "split: a seed past all": "pipeline split random --table x --out x --seed 99999999999999999999",
-    "split: a seed of another script": "pipeline split random --table x --out x --seed ²",
     "split: a table that is none": "pipeline split random --table README.md --out out/x",
-    "split: a folder for a table": "pipeline split random --table src --out out/x",
     "features: a table that is none": "pipeline features host_gemm --table README.md --out out/x",
     "features: no such dataset": "pipeline features host_gem --table README.md --out out/x",
     "in-domain: folds that are none": (
@@ -31,14 +28,9 @@ COMMANDS = {
     "train: no such predictor": "pipeline train dataset=host_gemm split=random predictor=ridgee out=out/x",
     "train: an override": "pipeline train dataset=host_gemm split=random predictor=ridge out=out/x a=[",
     "train: no split": "pipeline train dataset=host_gemm predictor=ridge out=out/x",
-    "train: no such predictor of several": "pipeline train dataset=host_gemm split=random predictor=ridge,mpl -m",
     "train: no such key": "pipeline train dataset=host_gemm split=random predictor=ridge out=out/x predictor.parms.a=1",
-    "train: no such option": "pipeline train dataset=host_gemm split=random predictor=ridge --override a=1",
     "train: a table that is none": "pipeline train dataset=host_gemm split=random predictor=ridge table=x out=out/x",
-    "train: a preset": "pipeline train dataset=host_gemm split=random predictor=ridge out=out/x preset=slow",
     "train: a seed": "pipeline train dataset=host_gemm split=random predictor=ridge out=out/x seeds=[one]",
-    "tune: no trials": "tune host_gemm random ridge --table x --folds x --out out/x --trials 0",
-    "tune: no folds": "tune host_gemm random ridge --table x --folds none --out out/x",
     "evaluate: no runs": "pipeline evaluate host_gemm --table x --runs none --splits a --predictors b --out out/x",
     "evaluate: a level": (
         "pipeline evaluate host_gemm --table x --runs x --splits a --predictors b --out x --level nan"
@@ -59,36 +51,26 @@ COMMANDS = {
     "metrics: no evaluation": "pipeline metrics none --out out/x",
     "available: nothing ingested": "pipeline available host_gemm --raw none --out out/x",
     "report: an experiment that is none": "pipeline report --out out/x --experiment {",
-    "report: an experiment of a list": "pipeline report --out out/x --experiment [1]",
     "report: an experiment nested without end": ["pipeline", "report", "--out", "out/x", "--experiment", "[" * 9999],
     "report: no results": "pipeline report --results none --out out/x",
-    "compare: no such sides": "compare none nothing",
     "compare: an empty folder": "compare src src",
     "compare: an option as a revision": "compare src --output=/tmp/x",
     "summary: no results": "summary --results none",
     "fake: no rows": "pipeline fake out --rows 0",
-    "fake: rows past all": "pipeline fake out --rows 1000000000000",
     "fake: a folder in use": "pipeline fake src",
-    "fake: a file": "pipeline fake README.md",
     "measure: nothing": "measure",
     "measure: no such": "measure gpu",
-    "measure: no configurations": "measure gemm --configurations 0",
-    "measure: configurations past all": "measure gemm --configurations 99999999999",
     "measure: a budget without end": "measure gemm --budget-minutes inf",
-    "measure: a budget that is none": "measure gemm --budget-minutes nan",
     "measure: threads": "measure gemm --threads 100000",
     "doctor: no project": "doctor --project none",
     "config: a name": "config predictor=../../params",
     "config: a syntax": "config a=b=[{",
     "config: an interpolation": "config seeds=${oc.env:HOME}${nope:1}",
     "ui: a port": "ui --port 70000",
-    "ui: no project": "ui --project none",
-    "sources: no project": "sources --project none",
 }
 """Typed words; the folder is the repository, and out/ must stay empty."""
 
 
-@pytest.mark.reliability("commands, flags and environments that are wrong")
 @pytest.mark.parametrize("name", COMMANDS)
 def test_invalid_command_gets_one_line(tmp_path, capsys, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
@@ -107,13 +89,10 @@ PREDICTION_COMMANDS = {
     "a level": "predict --processor x --level nan",
     "a level past one": "predict --processor x --level 1.5",
     "a month": "predict --processor x --when 2026-13",
-    "a month of year 0": "predict --processor x --when 0000-01",
     "neighbors": "predict --processor x --nearest -1",
-    "neighbors past all": "predict --processor x --nearest 999999999",
     "no machine": "predict",
     "a setting": "predict --set tdp",
     "a setting twice": "predict --set tdp=1 --set tdp=2",
-    "a setting of no name": "predict --set =1",
     "a processor of noise": "predict --processor ()()()",
     "a processor of 100 kB": ["predict", "--processor", "x" * 100_000],
     "half a character": ["predict", "--processor", "\udcff"],
@@ -123,11 +102,9 @@ PREDICTION_COMMANDS = {
     "rank: no candidates": "rank none.csv",
     "rank: a goal": ["rank", "none.csv", "--target", "fprate >= lots"],
     "rank: a probability": "rank none.csv --sure 2",
-    "rank: an ending": "rank none.csv --out x.xlsx",
     "what-if: nothing varied": "what-if",
     "what-if: a range without end": ["what-if", "--processor", "Xeon Gold 6148", "--vary", "chips=1..1e9:0.001"],
     "what-if: a step of nothing": ["what-if", "--processor", "Xeon Gold 6148", "--vary", "chips=1..4:0"],
-    "what-if: a range of nothing": ["what-if", "--processor", "Xeon Gold 6148", "--vary", "chips=nan..nan"],
     "what-if: too many": [
         *["what-if", "--processor", "Xeon Gold 6148", "--vary", "chips=1..1000", "--vary", "cores=1..1000"]
     ],
@@ -138,17 +115,14 @@ PREDICTION_COMMANDS = {
     "serve: a port": "serve --port 70000",
     "serve: a host": ["serve", "--port", "0", "--host", "not a host"],
     "serve: a batch": "serve --port 0 --max-batch 0",
-    "serve: a batch past all": "serve --port 0 --max-batch 100000000",
 }
 
 
-@pytest.mark.reliability("commands, flags and environments that are wrong")
 @pytest.mark.parametrize("name", PREDICTION_COMMANDS)
 def test_invalid_prediction_command_gets_one_line(capsys, name):
     refused([*split_words(PREDICTION_COMMANDS[name]), "--champion", project().folder], capsys)
 
 
-@pytest.mark.reliability("--out names a device, a pipe or a link")
 def test_an_answer_does_not_replace_its_input_and_says_what_it_replaces(capsys, tmp_path):
     machines, out = tmp_path / "machines.csv", tmp_path / "answer.csv"
     machines.write_text("processor,chips\nXeon Gold 6148,2\n")
@@ -169,14 +143,9 @@ IMPOSSIBLE = {
     "half a chip": (["--processor", "Xeon Gold 6148", "--set", "chips=1.5"], "chips must be a whole number"),
     "half a module": ([*MACHINE, "--set", "dimm_count=0.5"], "dimm_count must be a whole number"),
     "three threads": ([*MACHINE, "--set", "threads_per_core=3"], "threads_per_core"),
-    "1.37 threads": ([*MACHINE, "--set", "threads_per_core=1.37"], "threads_per_core must be a whole number"),
-    "half a core": ([*MACHINE, "--set", "cores_enabled_total=39.5"], "cores_enabled_total must be a whole number"),
     "year 1": ([*MACHINE, "--when", "0001-01"], "--when must be a month"),
-    "year 9999": ([*MACHINE, "--when", "9999-12"], "--when must be a month"),
-    "year 2101": ([*MACHINE, "--when", "2101-01"], "--when must be a month"),
     "test in 1800": ([*MACHINE, "--set", "test_month=1800-01"], "test_month must be a month"),
     "infinite cache": ([*MACHINE, "--set", "l3_mb_per_chip=inf"], "l3_mb_per_chip"),
-    "cache of 1e300": ([*MACHINE, "--set", "l3_mb_per_chip=1e300"], "l3_mb_per_chip"),
     "storage of 1e300": ([*MACHINE, "--set", "storage_gb=1e300"], "storage_gb"),
     "no number": ([*MACHINE, "--set", "storage_gb=nan"], "storage_gb"),
     "modules of 0 GB": ([*MACHINE, "--memory", "24 x 0 GB"], "memory (mem_total_gb) must be between 1"),
@@ -184,21 +153,18 @@ IMPOSSIBLE = {
 }
 
 
-@pytest.mark.reliability("an impossible machine or month is answered like a possible one")
 @pytest.mark.parametrize("name", IMPOSSIBLE)
 def test_impossible_machine_is_refused(capsys, name):
     arguments, words = IMPOSSIBLE[name]
     refused(["predict", *arguments, "--champion", project().folder], capsys, words)
 
 
-@pytest.mark.reliability("an impossible machine or month is answered like a possible one")
 def test_repeated_vary_is_told(capsys):
     command = ["what-if", *MACHINE[:2], "--vary", "chips=1,2", "--vary", "chips=2,4", "--champion", project().folder]
     status, output = call(command, capsys)
     assert (status, "--vary chips is given 2 times" in output) == (0, True)
 
 
-@pytest.mark.reliability("an impossible machine or month is answered like a possible one")
 def test_given_result_id_is_told_to_be_ignored(capsys):
     assert main(["predict", *MACHINE, "--set", "result_id=x", "--champion", str(project().folder)]) == 0
     assert "result_id 'x' was ignored" in capsys.readouterr().out

@@ -88,7 +88,7 @@ def first_file(**values):
     return change(SOURCE, lambda content: content["files"][0].update(values))
 
 
-TUNED_TEXT = "entries:\n- splits: [random]\n  command: perfcast tune\n  folds: [{alpha_of: 1.0}]\n"
+TUNED_TEXT = "entries:\n- splits: [random]\n  command: search\n  folds: [{alpha_of: 1.0}]\n"
 TEXTS = {
     "of nothing": lambda text: b"",
     "with a list": lambda text: b"[1, 2]",
@@ -112,8 +112,6 @@ MISTAKES = {
     f"{TRAINER} of no YAML": (rewrite(TRAINER, lambda text: b"a: ["), "YAML"),
     f"{TRACKING} of no text": (rewrite(TRACKING, lambda text: b"\x00"), ""),
     "outlier of a dataset below nothing": (put(DATASET, "label_outlier", value=-1.0), "label_outlier"),
-    "feature groups as text": (put(DATASET, "features", value="gemm"), "features"),
-    "no split of a dataset": (put(DATASET, "splits", value=[]), "splits"),
     "claim of no metric": (
         put(DATASET, "published", value=[{"what": "x", "split": "random", "citation": "x"}]),
         "there is none",
@@ -125,15 +123,11 @@ MISTAKES = {
     "absolute source file": (first_file(name="/etc/x"), "plain relative path"),
     "source file named as the manifest": (first_file(name="manifest.json"), "manifest.json"),
     "size of a source below nothing": (first_file(bytes=-1), "bytes"),
-    "size of a source as text": (first_file(bytes="many"), "bytes"),
     "plain address of a source": (first_file(url="http://example.org"), "an https address"),
-    "address of a file": (first_file(url="file:///etc/x"), "an https address"),
-    "address with an impossible port": (first_file(url="https://a:99999999/"), "an https address"),
     "source without files": (put(SOURCE, "files", value=[]), "files"),
     "unknown key of the tracking": (put(TRACKING, "enable", value=True), "enable"),
     "shuffles of the leakage checks past all": (put(LEAKAGE, "shuffles", value=10**6), "shuffles"),
     "unknown parameter": (put(RIDGE, "params", "color", value=1), "'color'"),
-    "unknown parameter of the quick preset": (put(RIDGE, "quick", "alpha", value=1), "'alpha'"),
     "unknown parameter of a candidate": (put(RIDGE, "candidates", "a", "x", value=1), "candidates.a"),
     "unknown parameter in tuned values": (append(TUNED, TUNED_TEXT), "conf/tuned/host_gemm/ridge.yaml"),
     "unknown parameter of an ablation": (
@@ -141,9 +135,6 @@ MISTAKES = {
         "ablations.",
     ),
     "number of trees as text": (put(FOREST, "quick", "n_estimators", value="9"), "'9'"),
-    "number of trees a fraction": (put(FOREST, "params", "n_estimators", value=9.5), "9.5"),
-    "weight not a number": (put(RIDGE, "params", "default_alpha", value=float("nan")), "nan"),
-    "list of weights with text": (put(RIDGE, "params", "alphas", value=[1.0, "x"]), "alphas"),
     "unknown feature group": (put(DATASET, "features", value=["gemms"]), "did you mean 'gemm'"),
     "feature group elsewhere": (put(DATASET, "features", value=["../../x"]), "'../../x'"),
     "unknown split of a dataset": (put(DATASET, "splits", value=["random", "randm"]), "'randm'"),
@@ -152,35 +143,19 @@ MISTAKES = {
     "another name than that of the file": (put(DATASET, "name", value="../gemm"), "name in conf/dataset"),
     "source file elsewhere": (first_file(name="../../x.csv"), "plain relative path"),
     "mirror path elsewhere": (first_file(mirror="../x.csv"), "plain relative path"),
-    "absolute mirror path": (first_file(mirror="/etc/passwd"), "plain relative path"),
     "checksum of a source too short": (first_file(sha256="0"), "hexadecimal"),
     "unknown key of a source": (put(SOURCE, "licenses", value="MIT"), "did you mean 'license'"),
     "doubled key of params.yaml": (append("params.yaml", "level: 0.5\n"), "a name is repeated"),
     "doubled key of a dataset": (append(DATASET, "title: other\n"), "a name is repeated"),
-    "doubled key of a predictor": (append(RIDGE, "stochastic: true\n"), "a name is repeated"),
-    "doubled key of a source": (append(SOURCE, "title: other\n"), "a name is repeated"),
-    "doubled key of the devices": (append(TRAINER, "devices: 2\n"), "a name is repeated"),
-    "doubled key of the tracking": (append(TRACKING, "enabled: false\n"), "a name is repeated"),
-    "doubled key of the leakage checks": (append(LEAKAGE, "shuffles: 1\n"), "a name is repeated"),
     "doubled key of an experiment": (append("conf/experiment/full.yaml", "preset: quick\n"), "a name is repeated"),
-    "doubled key of the leaderboard": (append("conf/leaderboard.yaml", "headline: x\n" * 2), "a name is repeated"),
     "unknown device key": (put(TRAINER, "gpus", value=1), "'gpus'"),
-    "devices as text": (put(TRAINER, "devices", value="two"), "devices"),
     "tracking switch as text": (put(TRACKING, "enabled", value="yes"), "enabled"),
     "unknown control of the leakage checks": (put(LEAKAGE, "control", value="ridgee"), "'ridgee'"),
     "seed too large": (params(seeds=[2**40]), "seeds"),
-    "seed below nothing": (params(seeds=[-1]), "seeds"),
-    "seed of text": (params(seeds=["one"]), "seeds"),
-    "seed a fraction": (params(seeds=[0.5]), "seeds"),
-    "seed that is none": (params(seeds=[float("nan")]), "seeds"),
     "seeds as text": (params(seeds="0"), "'0'"),
-    "no seeds": (params(seeds=[]), "seeds"),
-    "seed of splits too large": (params(split_seed=2**40), "split_seed"),
     "seed twice": (params(seeds=[0, 0]), "listed twice"),
     "predictor twice": (params(predictors=["ridge", "ridge"]), "listed twice"),
     "unknown predictor": (params(predictors=["ridgee"]), "did you mean 'ridge'"),
-    "predictor of a number": (params(predictors=[7]), "predictors"),
-    "mapping for a list": (params(predictors={"a": 1}), "predictors"),
     "unknown dataset": (params(datasets=["spec"]), "perfcastdb"),
     "dataset elsewhere": (params(datasets=["../../etc/passwd"]), "datasets"),
     "no dataset": (params(datasets=[]), "datasets"),
@@ -189,13 +164,8 @@ MISTAKES = {
     "unknown split": (params(splits=["yesterday"]), "unseen_shape"),
     "unknown plot": (params(plots=["pie"]), "headline"),
     "unknown preset": (params(preset="long"), "'long'"),
-    "yes for true": (params(strict="yes"), "'yes'"),
     "empty mirror": (params(mirrors=[""]), "mirrors"),
-    "level as text": (params(level="0.9"), "level"),
     "level in percent": (params(level=90), "level"),
-    "level of one": (params(level=1.0), "level"),
-    "level that is none": (params(level=float("nan")), "level"),
-    "resamples below nothing": (params(resamples=-1), "resamples"),
     "resamples past all": (params(resamples=10**9), "resamples"),
     "backtests of nothing": (params(backtest_windows=0), "backtest_windows"),
     "unknown key of params.yaml": (params(splitz=["random"]), "did you mean 'splits'"),
@@ -213,7 +183,6 @@ READERS = {
 """A further reader of a file."""
 
 
-@pytest.mark.reliability("wrong configurations and parameters")
 @pytest.mark.parametrize("name", MISTAKES)
 def test_every_reader_refuses_every_mistake_in_one_line(plain, tmp_path, capsys, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
@@ -240,7 +209,6 @@ RESULTS = {"none": "results=", "the project": "results=.", "conf": "results=conf
 
 
 @pytest.mark.slow
-@pytest.mark.reliability("a mistake in the configuration passes until a later job fails or uses another value")
 @pytest.mark.parametrize("name", [*ON_THE_WAY, *RESULTS])
 def test_snakemake_refuses_mistakes_in_one_line(runnable, tmp_path, name):
     project = tmp_path / "project"
@@ -261,7 +229,6 @@ def test_snakemake_refuses_mistakes_in_one_line(runnable, tmp_path, name):
 
 
 @pytest.mark.slow
-@pytest.mark.reliability("a mistake in the configuration passes until a later job fails or uses another value")
 @pytest.mark.parametrize("kind", ["doubled key", "another file"])
 def test_snakemake_refuses_a_doubled_key_of_a_further_configfile(runnable, tmp_path, kind):
     further = tmp_path / "further.yaml"

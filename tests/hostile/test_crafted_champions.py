@@ -255,14 +255,12 @@ def expect_refusal(champion, craft, capsys):
     one_line(output)
 
 
-@pytest.mark.reliability("a crafted champion whose digests fit predicts nonsense, loops or fills the memory")
 @pytest.mark.parametrize("name", CRAFTED)
 def test_crafted_champion_is_refused_when_loaded(tmp_path, capsys, bounded, name):
     shutil.copytree(project().folder, tmp_path / "champion")
     expect_refusal(tmp_path / "champion", CRAFTED[name], capsys)
 
 
-@pytest.mark.reliability("a crafted champion whose digests fit predicts nonsense, loops or fills the memory")
 @pytest.mark.parametrize("name", FORESTS)
 def test_crafted_forest_is_refused_when_loaded(tmp_path, capsys, bounded, name):
     shutil.copytree(champion_of(RandomForest), tmp_path / "champion")
@@ -287,7 +285,6 @@ class Planted:
         return Path.touch, (self.marker,)
 
 
-@pytest.mark.reliability("a crafted champion whose digests fit")
 @pytest.mark.parametrize("content", ["a pickle", "a npy of objects", "NUL bytes", "nested JSON", "an empty object"])
 def test_nothing_that_is_planted_in_a_file_is_executed(tmp_path, capsys, content):
     champion, marker, out = tmp_path / "champion", tmp_path / "executed", tmp_path / "out"
@@ -310,7 +307,6 @@ def test_nothing_that_is_planted_in_a_file_is_executed(tmp_path, capsys, content
         path.write_bytes(whole)
 
 
-@pytest.mark.reliability("a crafted champion whose digests fit predicts nonsense, loops or fills the memory")
 @pytest.mark.parametrize(
     "command", [["rank", "machines.csv"], ["serve", "--port", "0"], ["what-if", "--vary", "chips"]]
 )

@@ -87,7 +87,6 @@ FILES = {
 }
 
 
-@pytest.mark.reliability("wrong fields of machines, and changed files of a champion")
 @pytest.mark.parametrize("name", FILES)
 def test_invalid_machine_file_gets_one_line(tmp_path, capsys, name):
     ending, content, words = FILES[name]
@@ -96,14 +95,12 @@ def test_invalid_machine_file_gets_one_line(tmp_path, capsys, name):
     refused([*command, "--out", tmp_path / "out" / "predictions.csv"], capsys, words, out=tmp_path / "out")
 
 
-@pytest.mark.reliability("wrong fields of machines, and changed files of a champion")
 def test_folder_and_missing_file_get_one_line(tmp_path, capsys):
     (tmp_path / "machines.csv").mkdir()
     for name in ("machines.csv", "none.csv", "none/none.json"):
         refused(["predict", tmp_path / name, "--champion", project().folder], capsys, "must exist")
 
 
-@pytest.mark.reliability("wrong fields of machines, and changed files of a champion")
 def test_too_many_machines_are_refused(tmp_path, capsys):
     (tmp_path / "machines.csv").write_bytes(b"chips\n" + b"2\n" * 200_001)
     refused(["predict", tmp_path / "machines.csv", "--champion", project().folder], capsys, "at most 200000 machines")
@@ -122,7 +119,6 @@ CANDIDATES = {
 }
 
 
-@pytest.mark.reliability("wrong fields of machines, and changed files of a champion")
 @pytest.mark.parametrize("name", CANDIDATES)
 def test_invalid_candidates_get_one_line(tmp_path, capsys, name):
     (tmp_path / "candidates.csv").write_bytes(CANDIDATES[name])
@@ -145,7 +141,6 @@ MEASURED = {
 }
 
 
-@pytest.mark.reliability("wrong fields of machines, and changed files of a champion")
 @pytest.mark.parametrize("name", MEASURED)
 def test_invalid_measurements_get_one_line(tmp_path, capsys, name):
     content, words = MEASURED[name]

@@ -49,7 +49,6 @@ BODIES = {
 }
 
 
-@pytest.mark.reliability("malformed HTTP requests")
 @pytest.mark.parametrize("name", BODIES)
 def test_hostile_body_gets_one_line(server, name):
     reply = request(f"{server}/predict{PLAIN}", BODIES[name])
@@ -70,7 +69,6 @@ QUERIES = (
 )
 
 
-@pytest.mark.reliability("malformed HTTP requests")
 @pytest.mark.parametrize("query", QUERIES)
 def test_hostile_option_gets_status_400_or_422(server, query):
     server_url = urlsplit(server)
@@ -119,7 +117,6 @@ HEADERS = {
 }
 
 
-@pytest.mark.reliability("malformed HTTP requests")
 @pytest.mark.parametrize("name", HEADERS)
 def test_hostile_headers_are_refused_and_the_next_request_is_served(server, name, capfd):
     server_url = urlsplit(server)
@@ -131,7 +128,6 @@ def test_hostile_headers_are_refused_and_the_next_request_is_served(server, name
     assert request(f"{server}/predict{PLAIN}", KNOWN).status == 200
 
 
-@pytest.mark.reliability("malformed HTTP requests")
 @pytest.mark.parametrize(
     "first",
     [
@@ -148,7 +144,6 @@ def test_hostile_request_line_is_refused(server, first, capfd):
     assert "Traceback" not in capfd.readouterr().err
 
 
-@pytest.mark.reliability("HTTP requests that are understood in another way than meant")
 @pytest.mark.parametrize("encoding", ["gzip", "br", "deflate", "identity, gzip", "x"])
 def test_a_compressed_body_is_refused_whatever_it_holds(server, encoding):
     for body in (KNOWN, gzip.compress(b"[" * 10_000_000)):
@@ -157,14 +152,12 @@ def test_a_compressed_body_is_refused_whatever_it_holds(server, encoding):
     assert request(f"{server}/predict{PLAIN}", KNOWN, headers={**JSON, "Content-Encoding": "identity"}).status == 200
 
 
-@pytest.mark.reliability("HTTP requests that are understood in another way than meant")
 @pytest.mark.parametrize("query", ["level=0.9&level=0.5", "when=2024-01&level=0.5&when=2024-01", "strict=1&strict=1"])
 def test_an_option_that_is_given_twice_is_refused(server, query):
     reply = request(f"{server}/predict?{query}", KNOWN)
     assert (reply.status, "is given twice" in reply.error) == (422, True)
 
 
-@pytest.mark.reliability("HTTP requests that are understood in another way than meant")
 @pytest.mark.parametrize(
     ("route", "body"),
     [
@@ -184,7 +177,6 @@ def test_truth_values_and_absurd_numbers_are_no_numbers(server, route, body):
     assert " must be " in reply.error
 
 
-@pytest.mark.reliability("HTTP requests that are understood in another way than meant")
 @pytest.mark.parametrize("path", ["predict/", "health/", "predict%2F", "rank//"])
 def test_no_route_redirects(server, path):
     for body in (None, KNOWN):
@@ -198,7 +190,6 @@ def resident():
     return pages * resource.getpagesize() / 2**20
 
 
-@pytest.mark.reliability("memory over many HTTP requests", cases=600)
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads Linux's memory counters")
 def test_memory_and_open_files_stay_the_same_over_many_requests(server):
     bodies = [b"{", b"[" * 10_000, b'{"processor": "Xeon Gold 6148", "chips": 2}', b'{"processor": "' + b"x" * 50_000]

@@ -135,7 +135,6 @@ def test_second_run_does_nothing(project):
     assert "Nothing to be done" in output
 
 
-@pytest.mark.reliability("a deleted intermediate")
 @pytest.mark.parametrize(
     ("name", "rule"),
     [
@@ -261,7 +260,6 @@ def test_run_without_sources_uses_the_embedded_dataset_and_lists_the_missing(tmp
     assert "ingest" in rules_run(call(folder, "snakemake", "--dry-run"))
 
 
-@pytest.mark.reliability("a flipped bit in a result is used by the next stage")
 def test_list_of_datasets_that_changes_after_ingestion_ends_the_run_in_one_line(tmp_path):
     two = ["host_gemm", "perfcastdb"]
     options = {"splits": ["random", "published"], "mirrors": [], "network": True}

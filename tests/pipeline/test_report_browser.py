@@ -55,9 +55,7 @@ class Page(HTMLParser):
 def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
     write_results(folder, rows=400, seed=0)
-    # a heat map is a picture inside the drawing: it must be allowed to load
-    names = [*FAKE_PARAMS["plots"], "attention"]
-    draw_all(read_evaluation(folder / "evaluation" / "fake"), folder / "plots" / "fake", names)
+    draw_all(read_evaluation(folder / "evaluation" / "fake"), folder / "plots" / "fake", FAKE_PARAMS["plots"])
     write_report(collect(folder, FAKE_PARAMS), folder / "report.html", None)
     return folder / "report" / "fake.html"
 

@@ -73,7 +73,6 @@ def killed(tmp_path_factory):
     return project
 
 
-@pytest.mark.reliability("a run killed with all its processes")
 def test_killed_run_continues_to_equal_bytes(killed, undisturbed):
     (finished,) = trained(killed)
     written = finished.stat().st_mtime_ns
@@ -147,7 +146,6 @@ def kept_results(project):
     }
 
 
-@pytest.mark.reliability("a refused result costs those of the jobs that read it", cases=len(READ))
 def test_flipped_bit_stops_the_run_before_a_result_is_deleted(finished, tmp_path):
     project = copied(finished, tmp_path / "flipped")
     lost = {}

@@ -264,10 +264,10 @@ def test_a_published_value_that_is_no_metric_by_task_is_one_line():
 
 
 def test_a_dataset_names_tables_of_its_domain_and_their_options():
-    content = read_conf(PROJECT / "conf", "dataset", "spec_cpu2017")
+    content = read_conf(PROJECT / "conf", "dataset", "llm_serving")
     for tables, words in (
-        ({"error_source": {"steps": {}}}, "did you mean 'error_sources'"),
-        ({"error_sources": {"step": {}}}, "error_sources in tables of conf/dataset"),
+        ({"choice": {"limits": []}}, "did you mean 'choices'"),
+        ({"choices": {"limit": []}}, "choices in tables of conf/dataset"),
     ):
         with pytest.raises(UserError, match=words):
             validated(DatasetConf, "a conf", {**content, "tables": tables}).load_tables()

@@ -160,7 +160,7 @@ def test_dvc_command_lines_set_valid_parameters(page, words):
 
 
 def test_paths_exist_and_sources_and_splits_of_the_experiment_are_documented():
-    named = r"`((?:src|tests|conf|data|workflow|benchmarks|fuzz|examples)/[^`<*{ ]+)`"
+    named = r"`((?:src|tests|conf|data|workflow|benchmarks|examples)/[^`<*{ ]+)`"
     paths = {(page, path) for page, text in TEXT.items() for path in re.findall(named, text)}
     folders = (PROJECT, PROJECT / "src" / "perfcast")
     assert [each for each in sorted(paths) if not any((folder / each[1]).exists() for folder in folders)] == []
@@ -169,15 +169,15 @@ def test_paths_exist_and_sources_and_splits_of_the_experiment_are_documented():
         assert any(f"`{name}`" in text for text in TEXT.values()), name
 
 
-EXECUTED = {"predict", "rank", "what-if", "similar", "compare", "size", "sources", "facts", "champion"}
+EXECUTED = {"predict", "rank", "what-if", "similar", "compare", "size", "sources"}
 """Commands of perfcast that are executed with all their documented arguments."""
 
-PARSED = {"serve", "mcp", "measure", "tune", "reproduced", "doctor", "pipeline", "update"}
+PARSED = {"serve", "mcp", "measure", "doctor", "pipeline", "update", "champion"}
 """Commands of perfcast that need a full run, a network or minutes, or that never end."""
 
 OTHERS = {
     *("make", "snakemake", "dvc", "mlflow", "pip", "pre-commit", "python", "docker", "kubectl", "sbatch", "apt-get"),
-    *("source", "cd", "export", "git"),
+    *("source", "cd", "export", "git", "find"),
 }
 """First words of the other commands: tools that other tests run, and the shell's own."""
 

@@ -115,11 +115,6 @@ FILES = {
         *("random,ridge,75.0,5.0,2.0,5.0,10.0,20", "random,ridge,80.4,5.0,2.0,5.0,50.0,30"),
         *("random,nearest,50.0,5.0,2.0,5.0,10.0,20", "random,nearest,50.0,5.0,2.0,5.0,50.0,30"),
     ],
-    "error_sources/host_gemm.csv": [
-        "split,task,step,known,medape,share,predictor,mape",
-        *("random,average,0,nothing,1.0,,ridge,8.0", "random,average,0,nothing,1.0,,nearest,4.0"),
-        *("random,average,1,CPU model,1.0,25.0,ridge,6.0", "random,average,1,CPU model,1.0,25.0,nearest,3.0"),
-    ],
 }
 
 
@@ -158,13 +153,8 @@ def test_results_come_from_the_leaderboard(load, leaderboard: Path) -> None:
     assert "`0f0f`" in text and "`abcd`" in text
     first = lines.index("| predictor | good (loss) in %, 10 ms | good (loss) in %, 50 ms |") + 2
     assert lines[first : first + 2] == ["| `ridge` | 75 (2) | 80 (2) |", "| `nearest` | 50 (2) | 50 (2) |"]
-    lines = load("limit_pages").generate(leaderboard)["limits.md"].splitlines()
-    first = lines.index("| known: | nothing | CPU model |") + 2
-    share = "(25\N{NO-BREAK SPACE}%)"
-    assert lines[first : first + 2] == [f"| `nearest` | 4.00 | 3.00 {share} |", f"| `ridge` | 8.00 | 6.00 {share} |"]
     absent = load("result_pages").generate(leaderboard / "absent", PROJECT / "conf")
     assert list(absent) == ["results/index.md"] and "No results yet" in absent["results/index.md"]
-    assert "No results yet" in load("limit_pages").generate(leaderboard / "absent")["limits.md"]
 
 
 def test_most_predictors_with_one_error_are_no_ranking(load, leaderboard: Path) -> None:

@@ -18,10 +18,10 @@ from perfcast.utils.safe_yaml import read_yaml_text
 ROOT = Path(__file__).parents[2]
 LIST = ROOT / "docs" / "banned_words.yaml"
 BANNED = read_yaml_text(LIST.read_text(encoding="utf-8"), str(LIST))
-PYTHON = sorted(path for folder in ("src", "tests", "benchmarks", "fuzz") for path in (ROOT / folder).rglob("*.py"))
+PYTHON = sorted(path for folder in ("src", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.py"))
 TEXTS = sorted(
     path
-    for folder in ("src", "tests", "benchmarks", "fuzz", "conf", "workflow", "docs")
+    for folder in ("src", "tests", "benchmarks", "conf", "workflow", "docs")
     for path in (ROOT / folder).rglob("*")
     if path.suffix in {".py", ".csv", ".yaml", ".smk", ".md", ".html", ".js", ".css", ".rst"}
     and path not in (LIST, Path(__file__))

@@ -30,7 +30,6 @@ from perfcast.utils.io import (
 )
 
 
-@pytest.mark.reliability("a writer killed in the middle of a file")
 def test_a_failure_leaves_the_old_file_and_folder_and_a_folder_is_replaced_as_a_whole(tmp_path):
     path, folder = tmp_path / "a.txt", tmp_path / "run"
     path.write_text("old")
@@ -58,7 +57,6 @@ def test_json_is_canonical(tmp_path):
         write_json(tmp_path / "a.json", {"a": float("nan")})
 
 
-@pytest.mark.reliability("--out names a device, a pipe or a link")
 def test_the_mode_of_a_file_is_kept_and_a_new_one_has_that_of_the_umask(tmp_path):
     private = tmp_path / "private.csv"
     private.write_text("old")
@@ -73,7 +71,6 @@ def test_the_mode_of_a_file_is_kept_and_a_new_one_has_that_of_the_umask(tmp_path
     assert stat.S_IMODE((tmp_path / "other.csv").stat().st_mode) == 0o600
 
 
-@pytest.mark.reliability("--out names a device, a pipe or a link")
 def test_a_link_stays_one_and_its_file_is_replaced(tmp_path):
     target, link = tmp_path / "folder" / "target.csv", tmp_path / "link.csv"
     target.parent.mkdir()
@@ -88,7 +85,6 @@ def test_a_link_stays_one_and_its_file_is_replaced(tmp_path):
         write_text(loop, "new")
 
 
-@pytest.mark.reliability("--out names a device, a pipe or a link")
 def test_folders_files_and_pipes_are_refused_and_stay(tmp_path):
     pipe, path = tmp_path / "pipe.csv", tmp_path / "run"
     os.mkfifo(pipe)
@@ -102,7 +98,6 @@ def test_folders_files_and_pipes_are_refused_and_stay(tmp_path):
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["pipe.csv", "run"] and path.read_text() == "old"
 
 
-@pytest.mark.reliability("a writer killed in the middle of a file")
 def test_a_file_is_replaced_and_never_written_in_place(tmp_path):
     path, other_name = tmp_path / "table.csv", tmp_path / "same file"
     path.write_text("old")
@@ -119,7 +114,6 @@ def test_a_file_is_replaced_and_never_written_in_place(tmp_path):
     assert other_name.read_text() == "old"
 
 
-@pytest.mark.reliability("a writer killed in the middle of a file")
 def test_a_killed_writer_leaves_the_old_file_and_what_it_wrote_counts_as_abandoned(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "model").write_text("old")
@@ -202,7 +196,6 @@ def test_json_files_are_refused_in_one_line(tmp_path, monkeypatch):
         read_json(path)
 
 
-@pytest.mark.reliability("--out names a device, a pipe or a link")
 def test_a_link_to_a_folder_stays_one_when_it_is_replaced_and_goes_alone_when_it_is_removed(tmp_path):
     target, link = tmp_path / "elsewhere", tmp_path / "run"
     target.mkdir()
@@ -220,7 +213,6 @@ def test_a_link_to_a_folder_stays_one_when_it_is_replaced_and_goes_alone_when_it
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.reliability("a full disk")
 @pytest.mark.parametrize(
     ("error", "words"),
     [
@@ -253,7 +245,6 @@ def test_other_errors_are_not_explained_nor_an_absent_file_that_is_the_cause_of_
     assert explain_os_error(wrapped) is None
 
 
-@pytest.mark.reliability("a full disk")
 def test_the_command_ends_with_code_2_and_one_line(monkeypatch, tmp_path, capsys):
     def refuse(path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
@@ -265,7 +256,6 @@ def test_the_command_ends_with_code_2_and_one_line(monkeypatch, tmp_path, capsys
     assert message.count("\n") == 1
 
 
-@pytest.mark.reliability("temporary folders of killed commands")
 def test_temporary_folders_of_killed_commands_go_at_the_next_start(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     names = ("perfcast-temporary-abandoned", "perfcast-temporary-new", "perfcast-mine", "perfcast-temporary-file")

@@ -25,7 +25,7 @@ from perfcast.utils.errors import EXTRAS, UserError, explain_missing_module
 
 ROOT = Path(__file__).parents[2]
 METADATA = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-NAMED = ["torch", "snakemake", "mlflow", "dvc", "pytorch_lightning", "fastapi", "hydra", "optuna", "matplotlib"]
+NAMED = ["torch", "snakemake", "mlflow", "dvc", "pytorch_lightning", "fastapi", "hydra", "matplotlib"]
 MODULES = {"scikit-learn": "sklearn", "hydra-core": "hydra", "xgboost-cpu": "xgboost", "psycopg2-binary": "psycopg2"}
 
 BASE = """
@@ -101,7 +101,7 @@ def test_a_base_installation_predicts_ranks_varies_and_compares(base):
         assert code == 0, err
         assert words in out
     assert set(base["helped"].values()) == {0}
-    assert {"predict", "serve", "tune", "doctor"} <= set(base["helped"])
+    assert {"predict", "serve", "doctor"} <= set(base["helped"])
 
 
 def test_a_command_names_the_extra_that_it_needs(base):

@@ -129,7 +129,6 @@ def open_at_once(path, barrier, answers):
             answers.put(f"{type(error).__name__}: {error}")
 
 
-@pytest.mark.reliability("a champion's file opened by processes at once", cases=ROUNDS * PROCESSES)
 def test_processes_open_it_at_once(files, tmp_path):
     path = shutil.copy(files / "whole.zip", tmp_path)
     context = multiprocessing.get_context("fork")

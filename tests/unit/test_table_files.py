@@ -31,7 +31,6 @@ def pages(path):
     return min(starts), max(ends)
 
 
-@pytest.mark.reliability("a flipped bit in a Parquet table", cases=150)
 @pytest.mark.parametrize("read", [lambda path: read_table(path).frame, read_parquet], ids=["table", "frame"])
 def test_no_flipped_bit_is_read_as_other_data(tmp_path, read):
     path = tmp_path / "table.parquet"
@@ -51,7 +50,6 @@ def test_no_flipped_bit_is_read_as_other_data(tmp_path, read):
     assert refused > 75
 
 
-@pytest.mark.reliability("an infinite or absurd number in a table is trained on without a word")
 @pytest.mark.parametrize(("value", "role"), [(np.inf, "feature"), (-1e300, "target"), (1.1e18, "feature")])
 def test_a_number_that_no_machine_has_is_refused_where_a_table_is_written_and_read(tmp_path, value, role):
     table, path = fake_table(rows=40, seed=0), tmp_path / "table.parquet"
@@ -69,7 +67,6 @@ def test_a_number_that_no_machine_has_is_refused_where_a_table_is_written_and_re
         read_table(path)
 
 
-@pytest.mark.reliability("an infinite or absurd number in a table is trained on without a word", cases=2)
 def test_a_column_and_a_predictor_without_bounds_have_those_of_numbers():
     table = fake_table(rows=60, seed=0)
     name = table.select(role=Role.FEATURE, kind=Kind.NUMERICAL)[0]
@@ -127,7 +124,6 @@ def test_an_evaluation(tmp_path, capsys):
 FILES = sorted(path.relative_to(project().folder).as_posix() for path in project().folder.rglob("*") if path.is_file())
 
 
-@pytest.mark.reliability("a flipped bit in a result file")
 @pytest.mark.parametrize("name", FILES)
 def test_load_champion_refuses_a_changed_and_a_missing_file(tmp_path, name):
     folder = shutil.copytree(project().folder, tmp_path / "champion")

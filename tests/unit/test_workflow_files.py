@@ -65,20 +65,6 @@ def test_a_stage_depends_on_code_configuration_workflow_and_all_parameters_of_it
     assert set().union(*(named.get(rule, set()) for rule in rules_of(stage))) <= parameters
 
 
-def test_the_stages_name_every_rule_but_those_of_the_report():
-    texts = [path.read_text() for path in (ROOT / "workflow" / "rules").glob("*.smk")]
-    rules = {name for text in texts for name in re.findall(r"^(?:rule|checkpoint) (\w+):", text, re.MULTILINE)}
-    assert {rule for stage in FIRST for rule in rules_of(stage)} == rules - {"plots", "report", "record"}
-
-
-def test_every_result_of_a_rule_is_versioned():
-    outs = {path.removeprefix("results/") for stage in STAGES.values() for out in stage["outs"] for path in out}
-    texts = [path.read_text() for path in (ROOT / "workflow" / "rules").glob("*.smk")]
-    written = {name for text in texts for name in re.findall(r"\{RESULTS\}/([\w.]+)", text)}
-    assert written - {"logs", "benchmarks"} == outs
-    assert "params.yaml" in STAGES["report"]["params"][0]
-
-
 def test_the_champions_are_artifacts():
     paths = {artifact["path"] for artifact in DVC["artifacts"].values()}
     assert paths <= {f"results/champion/{name}" for name in known(CONF, "dataset")}
@@ -141,32 +127,6 @@ def test_the_page_loads_from_the_network_only_scripts_that_are_not_beside_the_en
 
 
 SLURM = yaml.safe_load((ROOT / "workflow/profiles/slurm/config.yaml").read_text())
-
-
-def rules():
-    """Return the text of every rule by its name."""
-    bodies = {}
-    for path in sorted((ROOT / "workflow" / "rules").glob("*.smk")):
-        for part in re.split(r"^(?=(?:rule|checkpoint) \w+:)", path.read_text(), flags=re.MULTILINE)[1:]:
-            # a rule ends where a line is not indented any more
-            body = re.split(r"^(?=\S)", part.partition("\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
-            bodies[re.match(r"\w+ (\w+):", part)[1]] = body
-    return bodies
-
-
-def local():
-    listed = re.search(r"^localrules:\n((?:    \w+,\n)+)", (ROOT / "Snakefile").read_text(), re.MULTILINE)[1]
-    return set(re.findall(r"\w+", listed))
-
-
-def test_every_rule_for_a_cluster_states_its_memory_and_time_and_groups_are_rules():
-    names = set(rules()) - local()
-    assert {"train", "standardize", "report"} <= names
-    for name in names:
-        assert re.search(r"resources:\n\s+mem_mb=.*\n\s+runtime=", rules()[name]), name
-    assert local() - {"all"} <= set(rules())
-    assert set(SLURM["groups"]) <= names
-    assert set(SLURM["group-components"]) <= set(SLURM["groups"].values())
 
 
 @pytest.mark.skipif(find_spec("snakemake_executor_plugin_slurm") is None, reason="needs pip install -e '.[slurm]'")

@@ -48,7 +48,6 @@ rule evaluate:
         leakage=rules.leakage.output[0],
         table=rules.features.output[0],
         runs=per_run("predictions.parquet"),
-        excluded=per_run("excluded.parquet"),
         backtest=per_run("backtest.parquet"),
         in_domain=per_split("in_domain"),
         described=described,

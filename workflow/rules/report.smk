@@ -63,7 +63,7 @@ rule report:
         runtime=minutes(20),
     params:
         results=lambda w: RESULTS,
-        code=GRAPH.code("report", *GRAPH.section_modules()),
+        code=GRAPH.code("report"),
         experiment=PARAMS.model_dump_json(),
         labels=GRAPH.predictor_labels,
     shell:

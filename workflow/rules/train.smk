@@ -1,7 +1,6 @@
 # The files of a run.
 RUN = {
     "predictions": f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/predictions.parquet",
-    "excluded": f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/excluded.parquet",
     "backtest": f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/backtest.parquet",
     "inner": f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/validation.json",
     "config": f"{RESULTS}/runs/{{dataset}}/{{split}}/{{predictor}}/config.yaml",

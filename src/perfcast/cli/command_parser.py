@@ -21,7 +21,7 @@ from perfcast.domain import domains
 from perfcast.utils.errors import UserError
 
 _ASK = ("predict", "rank", "what_if", "similar", "compare", "size")
-_RUN = ("ui", "doctor", "sources", "update", "tune", "serve", "mcp", "summary", "reproduced", "config", "leaderboard")
+_RUN = ("ui", "doctor", "sources", "update", "serve", "mcp", "summary", "config", "leaderboard")
 STAGES = tuple(pipeline.STAGES)
 """Stages of the pipeline."""
 _OF_DOMAINS = sorted(tuple(command.split()) for domain in domains() for command in domain.commands)
@@ -29,7 +29,7 @@ COMMANDS = tuple(sorted({*_ASK, *_RUN, *(words[0] for words in _OF_DOMAINS if le
 """Commands of users."""
 MEMBERS: dict[str, tuple[str, ...]] = {"new": tuple(new.KINDS), "pipeline": STAGES}
 """Family, a command that consists of commands -> these."""
-MEMBERS["champion"] = ("export", "models")
+MEMBERS["champion"] = ("export",)
 for _family, *_member in _OF_DOMAINS:
     if _member:
         MEMBERS[_family] = (*MEMBERS.get(_family, ()), *_member)

@@ -4,7 +4,6 @@ The checks cover software, configuration, data, space, leftovers and tracking.
 
 Examples:
     perfcast doctor
-    perfcast doctor --deep
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from perfcast.cli.arguments import add_project
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_project(parser)
-    parser.add_argument("--deep", action="store_true", help="verify every result by its SHA-256 as well")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -32,12 +30,9 @@ def run(options: argparse.Namespace) -> int:
 
     with show_progress() as show:
         show("imports", 0, 1)
-        from perfcast.ops.doctor import BROKEN, check_results, examine, find_place, tabulate_findings
+        from perfcast.ops.doctor import BROKEN, examine, find_place, tabulate_findings
 
-        place = find_place(options.project, os.environ)
-        findings = examine(place, show)
-        if options.deep:
-            findings += check_results(place)
+        findings = examine(find_place(options.project, os.environ), show)
     broken = sum(finding.state == BROKEN for finding in findings)
     if options.json:
         print(json.dumps([asdict(finding) for finding in findings], indent=1, ensure_ascii=False))

@@ -35,18 +35,14 @@ from perfcast.evaluation.run_predictions import (
     is_covered,
     pit_histogram,
     read_backtests,
-    read_excluded,
     read_predictions,
     with_intervals,
 )
 from perfcast.evaluation.supplementary_tables import (
-    compare_all_rows,
     estimate_noise_floor,
     predicts_shares,
-    read_attention,
     read_importance,
     summarize_described,
-    tabulate_kind_errors,
     tabulate_published_values,
 )
 from perfcast.schema.metric_names import METRICS, POINTS
@@ -261,18 +257,15 @@ OF_SPLITS: Mapping[str, Callable[[SplitResults], pd.DataFrame]] = {
 OF_RUNS: Mapping[str, Callable[[Predictions], pd.DataFrame]] = {
     "points": _points,
     "history": lambda run: run.history,
-    "all_rows": lambda run: compare_all_rows(run.frame, read_excluded(run.folder)),
     "in_domain": lambda run: errors_by_in_domain_score(run.frame),
     "pit": lambda run: pit_histogram(run.frame),
     "importance": lambda run: read_importance(run.folder),
-    "attention": lambda run: read_attention(run.folder),
 }
 """Tables of one run, to which the columns `split` and `predictor` are added in front."""
 OF_DATASETS: Mapping[str, TableFunction] = {
     "noise": estimate_noise_floor,
     "published": tabulate_published_values,
     "described": summarize_described,
-    "kinds": tabulate_kind_errors,
 }
 """Tables of the points and the table of a dataset, with options. Those of a domain are of this sort."""
 TABLES = (*OF_SPLITS, *OF_RUNS, *OF_DATASETS)
@@ -331,7 +324,6 @@ def evaluate(
     options: dict[str, dict[str, Any]] = {
         "published": {"entries": published},
         "described": {"predictions": described, "level": level},
-        "kinds": {"resamples": resamples, "seed": seed},
     }
     for name, tabulate in {**tables, **OF_DATASETS}.items():
         made[name] = tabulate(made["points"], table, **options.get(name, {}))

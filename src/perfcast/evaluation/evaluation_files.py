@@ -21,11 +21,24 @@ _SUMMARY = ("dataset", "resamples", "seed", "level")
 _POINTS = "points"
 """The largest table, stored as Parquet."""
 _TEXT = (
-    *("split", "predictor", "other", "task", "metric", "slice", "against", "reference", "claim"),
-    *("group", "asks", "looks_at", "what", "citation", "facts", "alarm", "kind", "unit"),
+    "split",
+    "predictor",
+    "other",
+    "task",
+    "metric",
+    "slice",
+    "against",
+    "reference",
+    "claim",
+    "group",
+    "what",
+    "citation",
+    "facts",
+    "alarm",
+    "unit",
 )
-_SLICED = ("slices", "kinds")
-"""Tables whose column `value` is text."""
+_SLICED = "slices"
+"""The table whose column `value` is text."""
 _ERROR_OF_SHARES = "mae"
 _SHOWN = (_ERROR_OF_SHARES, "mape", "medape", "coverage")
 
@@ -63,7 +76,7 @@ def read_evaluation(folder: Path) -> Evaluation:
 def _read(path: Path) -> pd.DataFrame:
     """Read one table; names stay text even if they look like numbers or missing values."""
     header = read_csv(path, nrows=0).columns
-    text = [name for name in header if name in _TEXT or (path.stem in _SLICED and name == "value")]
+    text = [name for name in header if name in _TEXT or (path.stem == _SLICED and name == "value")]
     return read_csv(
         path,
         dtype=dict.fromkeys(text, "str"),

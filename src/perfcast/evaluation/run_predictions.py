@@ -20,8 +20,6 @@ from perfcast.utils.errors import UserError
 
 COLUMNS = ["row", "task", "entity", "fold", "seed", "target", "measured", "predicted"]
 HISTORY_COLUMNS = ["seed", "fold", "epoch", "train_loss", "validation_loss"]
-EXCLUDED_FILE = "excluded.parquet"
-"""File of a run with the predictions of test rows that are excluded from the metrics."""
 _AGAIN = "delete the run's folder and run snakemake"
 YEAR = "year"
 """Name of the slice made from the TIME column."""
@@ -58,15 +56,6 @@ def read_predictions(split: str, predictor: str, folder: Path) -> Predictions:
     if absent:
         raise UserError(f"{history} must have the column {absent[0]!r}", "it lacks that column", _AGAIN)
     return Predictions(split, predictor, Path(folder), predictions, epochs[HISTORY_COLUMNS])
-
-
-def read_excluded(folder: Path) -> pd.DataFrame:
-    """Read the predictions of the test rows of a run that are excluded from the metrics, none for an older run.
-
-    Raises: as `read_predictions`.
-    """
-    path = Path(folder) / EXCLUDED_FILE
-    return _read_predictions(path) if path.is_file() else pd.DataFrame(columns=COLUMNS)
 
 
 def _read_predictions(path: Path) -> pd.DataFrame:

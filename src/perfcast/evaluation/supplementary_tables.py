@@ -1,4 +1,4 @@
-"""Supplementary tables: noise floor, published values, described machines, all rows, explanations, kinds of results."""
+"""Supplementary tables: noise floor, published values, described machines, importance of groups of columns."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from perfcast.evaluation.error_metrics import Scored, draw_weights, explained_variance, percentile_interval
 from perfcast.evaluation.evaluation_tables import AVERAGE
 from perfcast.schema.metric_names import METRICS
-from perfcast.schema.table import TASK_KIND, Role, Table, Tag, select
+from perfcast.schema.table import Role, Table, Tag, select
 from perfcast.schema.table_files import read_csv
 from perfcast.utils.errors import UserError
 
@@ -145,36 +144,7 @@ def summarize_described(
     return lines.sort_values([*_DESCRIPTION, "task"], kind="stable", ignore_index=True)[DESCRIBED_COLUMNS]
 
 
-ALL_ROWS_COLUMNS = ["task", "mape", "mape_all_rows", "rows", "excluded"]
-
-
-def compare_all_rows(evaluated: pd.DataFrame, excluded: pd.DataFrame) -> pd.DataFrame:
-    """Return the MAPE of a run without and with the excluded test rows, by task and on average: ALL_ROWS_COLUMNS.
-
-    Seeds are averaged, then tasks, as in the metrics. `rows` counts evaluated rows and targets, `excluded` the others.
-    Shapes: `evaluated` and `excluded` as `read_predictions`. Units: %.
-    """
-    kinds = pd.concat([evaluated.assign(is_excluded=False), excluded.assign(is_excluded=True)], ignore_index=True)
-    errors = kinds.assign(error=100 * (kinds["predicted"].astype(float) / kinds["measured"].astype(float) - 1).abs())
-    is_excluded = errors["is_excluded"].astype(bool)
-    means = [
-        part.groupby(["task", "seed"])["error"].mean().groupby("task").mean() for part in (errors[~is_excluded], errors)
-    ]
-    out = is_excluded[~errors.duplicated(["task", "row", "target"])].groupby(errors["task"])
-    frame = pd.DataFrame(
-        {"mape": means[0], "mape_all_rows": means[1], "rows": out.size() - out.sum(), "excluded": out.sum()}
-    )
-    frame = frame.rename_axis("task").reset_index()[ALL_ROWS_COLUMNS]
-    frame["task"] = frame["task"].astype(str)
-    total = {**dict(frame[["mape", "mape_all_rows"]].mean()), **dict(frame[["rows", "excluded"]].sum())}
-    frame.loc[len(frame)] = {"task": AVERAGE, **total}
-    return frame.astype({"rows": int, "excluded": int})
-
-
 IMPORTANCE_COLUMNS = ["group", "mape", "increase"]
-ATTENTION_COLUMNS = ["group", "asks", "looks_at", "share"]
-BETWEEN = "between_groups"
-"""The name, in the column `group`, of the map between groups."""
 
 
 def read_importance(folder: Path) -> pd.DataFrame:
@@ -183,90 +153,10 @@ def read_importance(folder: Path) -> pd.DataFrame:
     return read_csv(path)[IMPORTANCE_COLUMNS] if path.is_file() else pd.DataFrame(columns=IMPORTANCE_COLUMNS)
 
 
-def read_attention(folder: Path) -> pd.DataFrame:
-    """Return the attention maps of a run, one line per cell: columns ATTENTION_COLUMNS, no row without maps."""
-    frames = [pd.DataFrame(columns=ATTENTION_COLUMNS)]
-    for path in sorted((folder / "explanation").glob("attention_*.csv")):
-        shares = read_csv(path)
-        shares.columns = pd.Index(["asks", *shares.columns[1:]])
-        cells = shares.melt(id_vars="asks", var_name="looks_at", value_name="share")
-        frames.append(cells.assign(group=path.stem.removeprefix("attention_"))[ATTENTION_COLUMNS])
-    return pd.concat(frames[1:] or frames, ignore_index=True)
-
-
-KIND_COLUMNS = [
-    *("split", "predictor", "kind", "slice", "value", "unit", "mean", "low", "high", "median", "signed"),
-    *("r2", "r2_low", "r2_high", "coverage", "width", "rows", "runs"),
-]
-"""`slice` and `value`: rows of one value of a slice, "" for all rows. `mean`, `median` and `signed` error (predicted
-minus measured) and median `width` of the intervals, all in `unit`; `low` to `high`: 95 % bootstrap interval of the
-mean, clustered by run, and `r2_low` to `r2_high` that of R2; `coverage` of the intervals in %."""
-POINTS, PERCENT = "points", "%"
-
-_SHARE, _SHARE_UNIT = "accuracy", "share"
+_SHARE_UNIT = "share"
 
 
 def predicts_shares(table: Table) -> bool:
     """Return whether the targets are shares by their units: their errors are in points, not in per cent."""
     targets = select(table.columns, role=Role.TARGET)
     return bool(targets) and all(column.unit.startswith(_SHARE_UNIT) for column in targets)
-
-
-def tabulate_kind_errors(points: pd.DataFrame, table: Table, *, resamples: int, seed: int) -> pd.DataFrame:
-    """Return the errors of every split, predictor and kind; no row for a table without kinds.
-
-    Accuracies and other shares of 1 are in points, losses and bits per byte in %: a mean of percentages over both means
-    little, because an accuracy of 2 % that is predicted as 4 % has an error of 100 %, or of two points.
-    The mean is that of the rows. Kinds are shares where the unit of the target says so; of those, every SLICE column
-    has rows too.
-    Shapes: `points` as in `Evaluation` -> KIND_COLUMNS.
-    """
-    blocks = table.select(tag=Tag.BLOCK)
-    if TASK_KIND not in table.frame or not blocks or points.empty:
-        return pd.DataFrame(columns=KIND_COLUMNS)
-    places = pd.Index(table.frame[table.column_of(Tag.ROW)]).get_indexer(pd.Index(points["row"]))
-    known = table.frame.iloc[places]
-    runs = known[blocks].astype(str).agg("\x1f".join, axis=1).to_numpy()
-    frame = points.assign(kind=known[TASK_KIND].astype(str).to_numpy(), run=runs)
-    are_shares = predicts_shares(table)
-    slices = {"": np.full(len(frame), "")}
-    if are_shares:
-        slices |= {name: known[name].astype(str).to_numpy() for name in table.select(tag=Tag.SLICE)}
-    by = ["split", "predictor", "kind", "value"]
-    rows = [
-        {
-            **dict(zip(by, key, strict=True)),
-            "slice": name,
-            **_summarize(part, are_shares or str(key[2]).startswith(_SHARE), resamples, seed),
-        }
-        for name, values in slices.items()
-        for key, part in frame.assign(value=values).groupby(by, sort=False)
-    ]
-    return pd.DataFrame(rows, columns=KIND_COLUMNS)
-
-
-def whole_kinds(kinds: pd.DataFrame) -> pd.DataFrame:
-    """Return the lines of all rows of a kind, without those of slices."""
-    return kinds[kinds["slice"].isna() | (kinds["slice"] == "")]
-
-
-def _summarize(part: pd.DataFrame, is_share: bool, resamples: int, seed: int) -> dict[str, object]:
-    measured, predicted, half = (part[name].to_numpy(dtype=float) for name in ("measured", "predicted", "half_width"))
-    scale = np.ones(len(part)) if is_share else measured
-    signed = 100 * (predicted - measured) / scale
-    codes, names = pd.factorize(part["run"])
-    weights = draw_weights(len(names), resamples, seed)
-    counts = weights @ np.bincount(codes, minlength=len(names))
-    low, high = percentile_interval(weights @ np.bincount(codes, np.abs(signed), len(names)) / counts, len(names))
-    scored = Scored(measured, predicted, np.zeros(len(part), dtype=int), codes, half, np.nan)
-    r2, draws = explained_variance(scored, measured, predicted, weights)
-    r2_low, r2_high = percentile_interval(draws, len(names))
-    inside = np.where(np.isnan(half), np.nan, np.abs(np.log(predicted / measured)) <= half)
-    widths = 100 * predicted * (np.exp(half) - np.exp(-half)) / (np.ones(len(part)) if is_share else predicted)
-    return {
-        **{"unit": POINTS if is_share else PERCENT, "mean": float(np.abs(signed).mean()), "low": low, "high": high},
-        **{"median": float(np.median(np.abs(signed))), "signed": float(signed.mean())},
-        **{"r2": r2, "r2_low": r2_low, "r2_high": r2_high},
-        **{"coverage": 100 * float(inside.mean()), "width": float(np.median(widths))},
-        **{"rows": len(part), "runs": len(names)},
-    }

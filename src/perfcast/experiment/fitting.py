@@ -65,11 +65,6 @@ def tested_rows(table: Table, subset: np.ndarray) -> np.ndarray:
     return np.asarray((subset == "test") & evaluated_rows(table), dtype=bool)
 
 
-def excluded_rows(table: Table, subset: np.ndarray) -> np.ndarray:
-    """Mark the measured test rows of one fold that an EXCLUDED column keeps out of the metrics."""
-    return np.asarray((subset == "test") & measured_rows(table) & ~evaluated_rows(table), dtype=bool)
-
-
 def last_year(table: Table, rows: np.ndarray) -> np.ndarray | None:
     """Mark the last round, or twelve months, of the given rows, None where the dataset has no dates."""
     names = table.select(tag=Tag.TIME)

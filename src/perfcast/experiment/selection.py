@@ -81,7 +81,7 @@ def fold_candidates(
         raise UserError(
             f"the tuned values of {'/'.join(key)} must be one entry for each of its {folds} folds",
             f"conf/predictor has {len(tuned)}",
-            "run perfcast tune with --write again, or remove them",
+            "search again with benchmarks/tune.py, or remove them",
         )
     by_fold = [
         {name: predictor_factory(conf, arguments, machine) for name, arguments in setting.items()} for setting in tuned

@@ -19,7 +19,6 @@ from perfcast.config.conf_files import validated
 from perfcast.config.predictor_conf import PredictorConf
 from perfcast.experiment.fitting import (
     Backtest,
-    excluded_rows,
     first_error,
     fit_rows,
     measured_rows,
@@ -95,10 +94,7 @@ def average_first_results(
 
 @dataclass(frozen=True)
 class FoldFit:
-    """One fitted predictor with its predictions of test rows, and the backtest predictions of its fold.
-
-    `excluded` are the predictions of test rows that an EXCLUDED column keeps out of the metrics.
-    """
+    """One fitted predictor with its predictions of test rows, and the backtest predictions of its fold."""
 
     fold: int
     seed: int
@@ -106,7 +102,6 @@ class FoldFit:
     predictor: Predictor
     test: pd.DataFrame
     backtest: pd.DataFrame
-    excluded: pd.DataFrame
 
 
 def fit_folds(
@@ -127,7 +122,7 @@ def fit_folds(
     for fold, name in enumerate(folds.columns):
         subset = folds[name].to_numpy()
         training = training_rows(table, subset, label_outlier)
-        testing, excluded = tested_rows(table, subset), excluded_rows(table, subset)
+        testing = tested_rows(table, subset)
         factories = candidates(fold)
         choice = select_candidate(table, subset, factories, seeds[0], label_outlier) if len(factories) > 1 else None
         chosen = choice.candidate if choice else next(iter(factories))
@@ -148,8 +143,7 @@ def fit_folds(
                 frozen = fit_rows(factories[chosen](seed), table, earlier, subset[earlier] == "validation")
                 without = predict_rows(frozen, table, (testing | shown) & of_known_tasks(table, earlier), fold, seed)
                 predictions = average_first_results(predictions, without, levels, table)
-            left_out = predict_rows(predictor, table, excluded, fold, seed) if excluded.any() else predictions[:0]
-            yield FoldFit(fold, seed, choice, predictor, predictions, backtest, left_out)
+            yield FoldFit(fold, seed, choice, predictor, predictions, backtest)
 
 
 def summarize_errors(predictions: pd.DataFrame) -> dict[str, float]:
@@ -221,7 +215,7 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
         trainer = {**trainer, "default_root_dir": str(job.checkpoints / code)}
     candidates = fold_candidates(conf, config["preset"], trainer, key, len(folds.columns))
     outlier = config["dataset"].get("label_outlier")
-    tables: dict[str, list[pd.DataFrame]] = {"predictions": [], "excluded": [], "backtest": []}
+    tables: dict[str, list[pd.DataFrame]] = {"predictions": [], "backtest": []}
     curves, choices, started = list[pd.DataFrame](), dict[int, CandidateChoice](), time.perf_counter()
     job.out.parent.mkdir(parents=True, exist_ok=True)
     with atomic_folder(job.out) as folder:
@@ -235,7 +229,6 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
                 tables["backtest"].append(fit.backtest)
             choices[fit.fold] = fit.choice
             tables["predictions"].append(fit.test)
-            tables["excluded"].append(fit.excluded)
             curves.append(pd.DataFrame(getattr(fit.predictor, "history_", [])).assign(seed=fit.seed, fold=fit.fold))
             _report_progress(job, fit, time.perf_counter() - started)
         _write_tables(tables, curves, folder)
@@ -322,17 +315,11 @@ def group_importance(predictor: Predictor, table: Table, rows: np.ndarray, seed:
 
 
 def write_explanation(predictor: Predictor, table: Table, rows: np.ndarray, seed: int, folder: Path) -> None:
-    """Write importance.csv, and attention_<group>.csv and attention_between_groups.csv of a network that has maps."""
+    """Write importance.csv."""
     folder.mkdir(parents=True, exist_ok=True)
-    frames = {"importance": group_importance(predictor, table, rows, seed).set_index("group")}
-    attention = getattr(predictor, "attention", None)
-    if attention is not None:
-        maps = attention(table.frame.loc[_sample(rows, np.random.default_rng(seed)), predictor.input_names()])
-        frames |= {f"attention_{group}": shares for group, shares in maps.intra.items()}
-        frames["attention_between_groups"] = maps.inter
-    for name, frame in frames.items():
-        with atomic_path(folder / f"{name}.csv") as temporary:
-            frame.round(6).to_csv(temporary, lineterminator="\n")
+    importance = group_importance(predictor, table, rows, seed).set_index("group")
+    with atomic_path(folder / "importance.csv") as temporary:
+        importance.round(6).to_csv(temporary, lineterminator="\n")
 
 
 def _sample(rows: np.ndarray, generator: np.random.Generator) -> np.ndarray:

@@ -213,11 +213,6 @@ class Graph:
         domain = domain_of(self.datasets[dataset].target)
         return domain.modules_of(domain.tables[name] for name in self.datasets[dataset].tables)
 
-    def section_modules(self) -> list[str]:
-        """Return the modules of the sections that the domains of the experiment add to the report, for `code`."""
-        owners = [domain_of(self.datasets[name].target) for name in self.params.datasets]
-        return sorted({module for owner in owners for module in owner.modules_of(owner.sections.values())})
-
     def conf_digest(self, group: str, name: str) -> str:
         """Return a digest of the values of one conf file; comments and the search space of tuning do not count."""
         values = {key: value for key, value in read_conf(self.conf, group, name).items() if key != "space"}

@@ -29,21 +29,19 @@ class AttentionBlock(nn.Module):
             nn.Linear(d_token, 2 * d_token), nn.ReLU(), nn.Dropout(dropout), nn.Linear(2 * d_token, d_token)
         )
 
-    def forward(self, tokens: Tensor, weights: list[Tensor] | None = None) -> Tensor:
-        """Relate the tokens; append the attention weights of each span, (rows, heads, span, span), to `weights`."""
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Relate the tokens."""
         projected = self.project(self.norm(tokens))
-        mixed = [self._attend(span, weights) for span in projected.split(self.sizes, dim=1)]
+        mixed = [self._attend(span) for span in projected.split(self.sizes, dim=1)]
         tokens = tokens + self.merge(torch.cat(mixed, dim=1))
         related: Tensor = tokens + self.ffn(self.ffn_norm(tokens))
         return related
 
-    def _attend(self, projected: Tensor, weights: list[Tensor] | None) -> Tensor:
+    def _attend(self, projected: Tensor) -> Tensor:
         rows, count, triple = projected.shape
         depth = triple // 3 // self.n_heads
         query, key, value = projected.view(rows, count, 3, self.n_heads, depth).permute(2, 0, 3, 1, 4).unbind()
         shares = torch.softmax((query * depth**-0.5) @ key.transpose(-1, -2), dim=-1)
-        if weights is not None:
-            weights.append(shares)
         return (shares @ value).transpose(1, 2).reshape(rows, count, triple // 3)
 
 
@@ -108,12 +106,12 @@ class GroupNetwork(nn.Module):
         """Make the layers that read groups of these numbers of tokens."""
 
     @abstractmethod
-    def read_groups(self, batch: TokenBatch, weights: list[Tensor] | None) -> Tensor:
+    def read_groups(self, batch: TokenBatch) -> Tensor:
         """Return the vectors of all groups, (rows, groups, d_block)."""
 
-    def forward(self, batch: TokenBatch, weights: list[Tensor] | None = None) -> Tensor:
-        """Predict standardized targets; append the attention weights, within groups and then between, to `weights`."""
-        return self.predict_groups(self.read_groups(batch, weights), weights)
+    def forward(self, batch: TokenBatch) -> Tensor:
+        """Predict standardized targets."""
+        return self.predict_groups(self.read_groups(batch))
 
     def tokens(self, batch: TokenBatch) -> list[list[Tensor]]:
         """Return the tokens of every group: numbers, categories, and the token of the group."""
@@ -122,10 +120,10 @@ class GroupNetwork(nn.Module):
         groups = self.group.expand(len(batch), -1, -1).split(1, dim=1)
         return [list(span) for span in zip(numbers, categories, groups, strict=True)]
 
-    def predict_groups(self, groups: Tensor, weights: list[Tensor] | None = None) -> Tensor:
+    def predict_groups(self, groups: Tensor) -> Tensor:
         """Predict from the vectors of all groups. Shapes: (rows, groups, d_block) to (rows, outputs)."""
         for block in self.inter:
-            groups = block(groups, weights)
+            groups = block(groups)
         prediction: Tensor = self.head(groups.flatten(1))
         return prediction
 
@@ -140,11 +138,11 @@ class GroupAttentionNetwork(GroupNetwork):
         self.intra = nn.ModuleList(AttentionBlock(d_token, options["n_heads"], sizes, 0.0) for _ in blocks)
         self.readout = GroupReadout(d_token, options["d_bottleneck"], options["d_block"], sizes)
 
-    def read_groups(self, batch: TokenBatch, weights: list[Tensor] | None) -> Tensor:
+    def read_groups(self, batch: TokenBatch) -> Tensor:
         """Return the vectors of all groups, (rows, groups, d_block)."""
         tokens = self.related(torch.cat([tokens for span in self.tokens(batch) for tokens in span], dim=1))
         for block in self.intra:
-            tokens = block(tokens, weights)
+            tokens = block(tokens)
         vectors: Tensor = self.readout(tokens)
         return vectors
 
@@ -167,11 +165,9 @@ class GroupPooling(nn.Module):
         self.bottleneck = nn.Linear(d_token, d_bottleneck)
         self.join = nn.Linear(n_tokens * d_bottleneck, d_block)
 
-    def forward(self, tokens: Tensor, weights: list[Tensor] | None = None) -> Tensor:
-        """Read the group; append the weight of every token, (rows, 1, 1, tokens), to `weights`."""
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Read the group."""
         shares = torch.softmax(tokens @ self.query, dim=1)
-        if weights is not None:
-            weights.append(shares[:, None, None])
         pooled = (shares.unsqueeze(-1) * tokens).sum(dim=1)
         vector: Tensor = self.value(pooled) + self.join(self.bottleneck(tokens).flatten(1))
         return vector
@@ -185,10 +181,10 @@ class GroupPoolingNetwork(GroupNetwork):
         self.norm = nn.LayerNorm(options["d_token"])
         self.pool = nn.ModuleList(GroupPooling(size, **options) for size in sizes)
 
-    def read_groups(self, batch: TokenBatch, weights: list[Tensor] | None) -> Tensor:
+    def read_groups(self, batch: TokenBatch) -> Tensor:
         """Return the vectors of all groups, (rows, groups, d_block)."""
         spans = zip(self.pool, self.tokens(batch), strict=True)
-        return torch.stack([pool(self.norm(torch.cat(tokens, dim=1)), weights) for pool, tokens in spans], dim=1)
+        return torch.stack([pool(self.norm(torch.cat(tokens, dim=1))) for pool, tokens in spans], dim=1)
 
     def read_group(self, group: int, batch: TokenBatch) -> Tensor:
         """Return the vector of one group, as in `forward`, from its columns. Shapes: rows to (rows, d_block)."""

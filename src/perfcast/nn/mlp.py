@@ -1,4 +1,4 @@
-"""Networks of packages: MLP, ResNet and FT-Transformer of `rtdl_revisiting_models`, and the ensemble of `tabm`.
+"""Networks of packages: MLP and FT-Transformer of `rtdl_revisiting_models`, and the ensemble of `tabm`.
 
 Sources: Gorishniy et al. 2021, arXiv 2106.11959; Gorishniy et al. 2024, arXiv 2410.24210.
 """
@@ -19,26 +19,25 @@ from perfcast.nn.embedding import CategoryEmbedding, NumberEmbedding, TokenBatch
 class FlatNetwork(nn.Module):
     """A network that sees all columns of a row side by side: numbers, their absence, embedded numbers, categories.
 
-    `number` embeds the numbers, (rows, numerical, d_embedding); without it they enter as they are. `sizes` has the
-    width of every part of the vector, in order. A subclass sets `backbone`, from vectors to (rows, outputs).
+    `number` embeds the numbers, (rows, numerical, d_embedding). `sizes` has the width of every part of the vector, in
+    order. A subclass sets `backbone`, from vectors to (rows, outputs).
     """
 
     backbone: Any
 
-    def __init__(self, spec: TokenSpec, number: nn.Module | None, d_embedding: int) -> None:
+    def __init__(self, spec: TokenSpec, number: nn.Module, d_embedding: int) -> None:
         super().__init__()
         self.number = number
         self.category = CategoryEmbedding(spec, d_embedding)
-        n_embedded = spec.n_categories if number is None else spec.n_numbers + spec.n_categories
-        self.sizes = [1] * (1 + 2 * spec.n_numbers) + [d_embedding] * n_embedded
+        self.sizes = [1] * (1 + 2 * spec.n_numbers) + [d_embedding] * (spec.n_numbers + spec.n_categories)
 
     def flatten(self, batch: TokenBatch) -> Tensor:
         """Return the vector of every row. Shapes: (rows, sum of `sizes`)."""
-        numbers = [] if self.number is None else [torch.relu(self.number(batch)).flatten(1)]
+        numbers = torch.relu(self.number(batch)).flatten(1)
         # The constant input serves tables in which no column varies.
         constant = batch.numbers.new_ones(len(batch), 1)
         categories = self.category(batch).flatten(1)
-        return torch.cat([constant, batch.numbers, batch.missing, *numbers, categories], dim=1)
+        return torch.cat([constant, batch.numbers, batch.missing, numbers, categories], dim=1)
 
     def forward(self, batch: TokenBatch) -> Tensor:
         """Predict standardized targets."""
@@ -55,42 +54,6 @@ class MLPNetwork(FlatNetwork):
         super().__init__(spec, number, d_embedding)
         self.backbone = rtdl_revisiting_models.MLP(d_in=sum(self.sizes), d_out=n_outputs, **backbone)
         initialize_to_zero(self.backbone.output)
-
-
-class ResNetNetwork(FlatNetwork):
-    """Numbers as they are, embedded categories, then the package's ResNet. The output layer starts at zero."""
-
-    def __init__(
-        self,
-        spec: TokenSpec,
-        n_outputs: int,
-        *,
-        d_embedding: int,
-        hidden_dropout: float,
-        residual_dropout: float,
-        **backbone: int,
-    ) -> None:
-        super().__init__(spec, None, d_embedding)
-        self.backbone = rtdl_revisiting_models.ResNet(
-            d_in=sum(self.sizes),
-            d_out=n_outputs,
-            d_hidden_multiplier=None,
-            dropout1=hidden_dropout,
-            dropout2=residual_dropout,
-            **backbone,
-        )
-        initialize_to_zero(self.backbone.output.linear)
-        self.norms = [module for module in self.backbone.modules() if isinstance(module, nn.BatchNorm1d)]
-
-    def forward(self, batch: TokenBatch) -> Tensor:
-        """Predict standardized targets; a training batch of one row takes the running statistics.
-
-        One row has no variance, and torch refuses it. Such a batch occurs whenever the number of training rows is one
-        more than a multiple of the batch size.
-        """
-        for norm in self.norms:
-            norm.train(self.training and len(batch) > 1)
-        return super().forward(batch)
 
 
 class TabMNetwork(FlatNetwork):

@@ -28,16 +28,10 @@ from perfcast.tracking import explain_failure, open_client, store_from
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import abandoned_paths
 from perfcast.utils.progress import Progress, ignore_progress
-from perfcast.utils.result_digests import SUFFIX, find_differences
 
 FINE, CARE, BROKEN = "fine", "care", "broken"
 """A run succeeds; it runs, but differs from what a user may expect; it fails."""
 OLDEST = (3, 11)
-_REPORT = "report.html"
-"""Page of links to other pages, which have digests."""
-_APART = ("examples", "leaderboard", "performance", "reliability", "measured")
-_APART_EVERYWHERE = ("mlflow", "logs", "benchmarks")
-"""Folders of results that no stage reads; the last ones also in the results of other experiments beside them."""
 _SHOWN = 4
 DISK = 1 << 30
 """Free bytes that the default run needs: its results are 400 MB, with copies of models in MLflow's store."""
@@ -184,26 +178,6 @@ def check_tracking(place: ProjectPlace) -> list[Finding]:
         fact = f"the store cannot be used: {explain_failure(error)}; a run keeps its results"
         return [Finding("tracking", CARE, fact, "afterwards, `perfcast pipeline record` catches up")]
     return [Finding("tracking", FINE, "the store answers")]
-
-
-def check_results(place: ProjectPlace) -> list[Finding]:
-    """Verify every result, and name every file that differs."""
-    folder = place.results
-    if not folder.is_dir():
-        return [Finding("results", CARE, f"there is no folder {folder.name}", "run snakemake")]
-    apart = [folder / name for name in _APART]
-    apart += [path for name in _APART_EVERYWHERE for path in folder.rglob(name)]
-    fine, differences, unrecorded = find_differences(folder, apart)
-    findings = [
-        Finding("results", BROKEN, f"{each.path} {each.fact.removeprefix('it ')}", "delete it and run snakemake")
-        for each in differences
-    ]
-    unrecorded = [path for path in unrecorded if path.name != _REPORT]
-    if unrecorded:
-        names = _some([str(path.relative_to(folder)) for path in unrecorded])
-        fact = f"{len(unrecorded)} files have no digest ({names})"
-        findings.append(Finding("results", CARE, fact, f"a run records them in files that end in {SUFFIX}"))
-    return [*findings, Finding("results", FINE, f"{fine} files are as their stages wrote them")]
 
 
 def find_place(project: Path, environment: Mapping[str, str]) -> ProjectPlace:

@@ -22,10 +22,8 @@ COLUMNS = [
     *("dataset", "dataset_version", "split", "split_version", "predictor", "preset", "backtests", "seeds"),
     *("task", "metric", "value", "low", "high", "rows", "code_digest"),
 ]
-ALL_ROWS = "all_rows"
-_FURTHER = ("described", ALL_ROWS, "kinds")
-"""Tables of the core that have a folder each: described machines, errors with the excluded rows, errors by kind of
-result. So have those of domains, but for tables of predictions."""
+_FURTHER = ("described",)
+"""Tables of the core that have a folder each. So have those of domains, but for tables of predictions."""
 NOISE_FLOOR = "noise floor"
 """Name of the rows of repeated measurements: the error that remains when a machine is known exactly."""
 _RUN = ["split", "predictor", "preset"]
@@ -34,7 +32,7 @@ _NUMBERS = ("split_version", "backtests", "value", "low", "high", "rows")
 _COUNTS = ("split_version", "backtests", "rows")
 _DIGITS = 12
 _MAX_TASKS = 25
-"""Tasks up to which a file has the rows of each; of more it has their average, and `kinds` where there are kinds."""
+"""Tasks up to which a file has the rows of each; of more it has their average."""
 
 
 def collect_leaderboard(results: Path, dataset: str) -> pd.DataFrame:
@@ -116,7 +114,7 @@ def update_tables(folder: Path, results: Path, dataset: str) -> None:
     for name, frame in evaluation.tables.items():
         if name in TABLES and name not in _FURTHER:
             continue
-        if frame.empty or "predicted" in frame or (name == ALL_ROWS and not frame["excluded"].any()):
+        if frame.empty or "predicted" in frame:
             continue
         path = folder / name / f"{dataset}.csv"
         path.parent.mkdir(parents=True, exist_ok=True)

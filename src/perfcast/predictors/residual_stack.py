@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -138,7 +138,7 @@ class ResidualStack(Composite):
     `max_samples_per_task`, rows with equal features are first replaced by their median, because repetitions add no
     information, and so many rows are drawn of a task with more: a grid of sizes has near-copies.
 
-    The learning curve and the attention weights are those of the first learner that has them.
+    The learning curve is that of the first learner that has one.
 
     Source: stacking (Breiman, 1996, Machine Learning 24) of regressions on the residual of a fixed structure.
     """
@@ -254,22 +254,15 @@ class ResidualStack(Composite):
 
     @property
     def history_(self) -> list[dict[str, float]]:
-        """The learning curve of the final network, one entry per epoch."""
-        history: list[dict[str, float]] = self._of_learner("history_")
-        return history
+        """The learning curve of the first learner that has one, one entry per epoch.
 
-    @property
-    def attention(self) -> Callable[[pd.DataFrame], Any]:
-        """Attention weights of the fitted network, averaged over rows: a property, so that `hasattr` reports it."""
-        attention: Callable[[pd.DataFrame], Any] = self._of_learner("attention")
-        return attention
-
-    def _of_learner(self, name: str) -> Any:
-        """Return an attribute of the first learner that has it. Raises: AttributeError when there is none."""
+        Raises: AttributeError when there is none, so that `hasattr` tells.
+        """
         for learner in self.learners_.values():
-            if hasattr(learner, name):
-                return getattr(learner, name)
-        raise AttributeError(f"no learner of this predictor has {name}")
+            if hasattr(learner, "history_"):
+                history: list[dict[str, float]] = learner.history_
+                return history
+        raise AttributeError("no learner of this predictor has history_")
 
     def _save(self, folder: Path) -> None:
         state = {

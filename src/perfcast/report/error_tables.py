@@ -64,31 +64,6 @@ def metric_tables(evaluation: Evaluation) -> list[TextTable]:
     ]
 
 
-def all_rows_tables(evaluation: Evaluation) -> list[TextTable]:
-    """Return predictors by splits: the MAPE without and with the excluded rows.
-
-    None where no row is excluded, and for shares, near 0 of which a percentage says nothing.
-    """
-    frame = evaluation.tables["all_rows"]
-    if frame.empty or not frame["excluded"].any() or evaluation.error_unit != "%":
-        return []
-    average = frame[frame["task"] == AVERAGE]
-    values = {(row["split"], row["predictor"]): row for row in average.to_dict("records")}
-    counts = average.groupby("split")["excluded"].max()
-    excluded = ", ".join(f"{counts[split]} in {split}" for split in evaluation.splits if split in counts)
-    caption = (
-        "MAPE in % without and with the test rows that are excluded because of their scores; "
-        f"excluded scores: {excluded}"
-    )
-
-    def cell(name: str, split: str, metric: str) -> Cell:
-        row = values.get((split, name))
-        return Cell(number(row[metric]), key=row[metric]) if row else EMPTY
-
-    metrics = {"mape": "counted rows", "mape_all_rows": "all rows"}
-    return [_predictor_table(evaluation, caption, evaluation.splits, metrics, cell)]
-
-
 def paired_tables(evaluation: Evaluation) -> list[TextTable]:
     """Return the differences of mean errors to the baseline's on every split, with the claim; none without any."""
     frame, baseline = evaluation.tables["paired"], evaluation.label(BASELINE)

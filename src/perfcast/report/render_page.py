@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from perfcast.domain import domains
 from perfcast.evaluation import AVERAGE, BASELINE, Evaluation
 from perfcast.evaluation.evaluation_tables import MIN_ENTITIES
 from perfcast.report import TEMPLATES, error_tables
@@ -192,7 +191,6 @@ def report_sections(part: DatasetPart, context: ReportContext) -> list[Section]:
             "Calibration of prediction intervals",
             error_tables.calibration_tables(evaluation, leader),
         ),
-        *domain_sections(evaluation, leader),
         error_tables.described_section(evaluation),
         Section("published", "Comparison with published values", error_tables.published_tables(evaluation, leader)),
         Section("plots", "Plots", _inline_plots(part)),
@@ -202,20 +200,9 @@ def report_sections(part: DatasetPart, context: ReportContext) -> list[Section]:
     ]
 
 
-def domain_sections(evaluation: Evaluation, leader: str) -> list[Section]:
-    """Return the sections of the tables that a domain has added to an evaluation."""
-    return [
-        domain.load(path)(evaluation, leader)
-        for domain in domains()
-        for name, path in domain.sections.items()
-        if name in evaluation.tables
-    ]
-
-
 def _headline(evaluation: Evaluation) -> dict[str, list[TextTable]]:
     errors, *folded = error_tables.metric_tables(evaluation)
-    all_rows, paired = error_tables.all_rows_tables(evaluation), error_tables.paired_tables(evaluation)
-    return {"errors": [errors], "all_rows": all_rows, "folded": [*folded, *paired]}
+    return {"errors": [errors], "folded": [*folded, *error_tables.paired_tables(evaluation)]}
 
 
 def _inline_plots(part: DatasetPart) -> list[tuple[object, Markup]]:

@@ -181,9 +181,6 @@ def _numbers_sentence(numbers: Mapping[str, Any]) -> str:
             f"Trained on shuffled scores: mean absolute log error {control:.3f}; chance: {chance:.3f}; "
             f"better than chance in {better} of {shuffles} shuffles."
         )
-    share = numbers.get("least_share_of_error_left")
-    if share is not None:
-        return f"Closest feature to the score: {numbers['by']} leaves {100 * share:.0f} % of the error of a constant."
     return ""
 
 

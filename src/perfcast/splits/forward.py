@@ -77,8 +77,6 @@ def _forward(table: Table, start: str, end: str) -> pd.DataFrame:
     return as_frame(table, ordered, [assigned(test, validation, ~(train | test))])
 
 
-forward_2010 = window("2010-01", "2012-01")
-forward_2012 = window("2012-01", "2015-01")
 forward_2021 = window("2021-01", "2024-01")
 forward_2023 = window("2023-01", "2025-01", "the next generation")
 forward_2024 = window("2024-01", "2025-01", "the next year")

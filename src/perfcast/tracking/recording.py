@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import mlflow
-import optuna
 import pandas as pd
 from mlflow import MlflowClient
 from mlflow.entities import Dataset
@@ -35,7 +34,7 @@ from perfcast.predictors.predictor import load_predictor
 from perfcast.schema.metric_names import POINTS
 from perfcast.schema.table_files import read_table
 from perfcast.tracking.run import KIND_TAG, LIVE_TAG, RECORD_TAG, Run, open_experiment, start_run
-from perfcast.tracking.store import RECORD, Store, describe_experiment, locked, open_client, save_view
+from perfcast.tracking.store import RECORD, Store, describe_experiment, locked, open_client
 from perfcast.utils.io import file_digests, read_json, sha256
 
 _FOLDER = Path(__file__).parent
@@ -203,7 +202,7 @@ def record_results(store: Store, folder: Path, scores: Mapping[str, Scores], *, 
             recorder = _Recorder(client, store, folder, scores, runs.name)
             count += sum(_record_training(recorder, path) for path in sorted(runs.glob(f"*/*/{RECORD}")))
             if not trainings_only:
-                count += _record_champion(recorder) + _record_trials(recorder)
+                count += _record_champion(recorder)
     return count
 
 
@@ -318,31 +317,3 @@ def _by_split(scores: Scores, predictor: str) -> dict[str, float]:
         for metric, value in predictors.get(predictor, {}).get(AVERAGE, {}).items()
         if metric in _METRICS
     }
-
-
-def _record_trials(recorder: _Recorder) -> int:
-    """Record the finished trials of `perfcast tune` that the store does not have, and save a view of every search.
-
-    The view draws the searched parameters and the error as parallel coordinates.
-    """
-    count = 0
-    for path in sorted((recorder.folder / "tuning" / recorder.dataset).glob("*/*.db")):
-        tags = {KIND_TAG: "trial", "predictor": path.stem, "split": path.parent.name}
-        title, storage, searched = f"{path.stem}-{path.parent.name}", f"sqlite:///{path}", set[str]()
-        for study in optuna.get_all_study_names(storage):
-            fold = study.rpartition("/")[2]
-            for trial in optuna.load_study(study_name=study, storage=storage).trials:
-                searched |= set(trial.params)
-                digest, name = f"{study} {trial.number} {trial.datetime_start}", f"{title} {fold} trial {trial.number}"
-                if not recorder.is_recorded(digest):
-                    seconds = trial.duration.total_seconds()
-                    with recorder.run(digest, name, {**tags, "fold": fold}, file=path, seconds=seconds) as run:
-                        run.log_params(trial.params)
-                        run.log_metrics({} if trial.value is None else {"validation_mape": trial.value})
-                    count += 1
-        condition = " and ".join(f"tags.`{name}` = '{value}'" for name, value in tags.items())
-        columns = ["metrics.`validation_mape`", "tags.`fold`", *(f"params.`{name}`" for name in sorted(searched))]
-        chart = {"type": "PARALLEL", "selectedParams": sorted(searched), "selectedMetrics": ["validation_mape"]}
-        where = recorder.client, recorder.experiment_id
-        save_view(*where, f"search {title}", condition, columns, Search=[{**chart, "showAllRuns": True}])
-    return count

@@ -216,7 +216,7 @@ def describe_experiment(client: MlflowClient, experiment_id: str, runs: Path) ->
     note = (
         "One run per training; **Views** lists those of each split by error. Metrics are those of the test rows in %, "
         "averaged over the suites: `mape`, `medape`, `p90` (90 % of the errors are smaller), `coverage` and `width` of "
-        "prediction intervals. Runs of kind `champion` hold the model of `perfcast predict`, `trial` those of a search."
+        "prediction intervals. Runs of kind `champion` hold the model of `perfcast predict`."
     )
     client.set_experiment_tag(experiment_id, "mlflow.note.content", note)
 

@@ -90,7 +90,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 _MODULES = {
     "serve": "fastapi h11 prometheus_client starlette uvicorn",
     "train": "psutil pytorch_lightning rtdl_num_embeddings rtdl_revisiting_models sklearn tabm torch xgboost",
-    "pipeline": "dvc dvc_data filelock hydra jinja2 markupsafe mlflow omegaconf openpyxl optuna pooch pydantic "
+    "pipeline": "dvc filelock hydra jinja2 markupsafe mlflow omegaconf openpyxl pooch pydantic "
     "requests snakemake urllib3",
     "plot": "matplotlib",
     "mcp": "mcp mcp_types",

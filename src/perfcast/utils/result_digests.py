@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -27,14 +26,6 @@ _DEEPEST = 10
 
 _verified: set[tuple[Path, int, int, int, int]] = set()
 """Files that this process verified: path, inode, time of change, size, and the time of their record."""
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A result that is not as it was recorded: its path, and the fact in words."""
-
-    path: Path
-    fact: str
 
 
 def record_digests(*paths: Path) -> None:
@@ -174,38 +165,3 @@ def open_sealed(path: Path) -> str:
 
 def _digest_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def find_differences(folder: Path, without: Iterable[Path] = ()) -> tuple[int, list[Difference], list[Path]]:
-    """Verify every record below a folder of results; `without` is not searched.
-
-    Returns: the number of files that are as recorded, those that are not, and visible files without a record.
-    """
-    apart = tuple(without)
-    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and not is_hidden(path.relative_to(folder))]
-    files = [path for path in files if not any(path.is_relative_to(other) for other in apart)]
-    recorded, differences = set[Path](), list[Difference]()
-    for record in (path for path in files if path.suffix == SUFFIX):
-        recorded.add(record)
-        try:
-            expected = read_record(record)
-        except UserError as error:
-            differences.append(Difference(record, error.fact))
-            continue
-        paths = {record.parent / name: digest for name, digest in expected.items()}
-        recorded.update(paths)
-        differences += [Difference(path, fact) for path, digest in paths.items() if (fact := _compare(path, digest))]
-    for path in files:
-        if path.suffix == ".svg" and path not in recorded:
-            try:
-                recorded.add(path)
-                open_sealed(path)
-            except UserError as error:
-                differences.append(Difference(path, error.fact))
-    return len(recorded) - len(differences), differences, [path for path in files if path not in recorded]
-
-
-def _compare(path: Path, digest: str) -> str:
-    if not path.is_file():
-        return "it is missing"
-    return "" if sha256(path) == digest else "it has changed since its stage wrote it"

@@ -133,7 +133,6 @@ def test_command_writes_the_table_without_host_name_and_nothing_on_a_busy_machin
 MEASURE = ["measure", "gemm", "--configurations", "40"]
 
 
-@pytest.mark.reliability("a measurement cannot be written to --out", cases=4)
 def test_out_is_checked_before_anything_is_measured(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(microbench_timing, "in_rounds", None)
     (tmp_path / "file").touch()
@@ -145,7 +144,6 @@ def test_out_is_checked_before_anything_is_measured(tmp_path, capsys, monkeypatc
         assert capsys.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.reliability("a measurement gets SIGINT")
 def test_interrupted_measurement_keeps_what_it_has(tmp_path, capsys, monkeypatch):
     real = microbench_timing.in_rounds
 

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from perfcast.domains.servers.datasets.perfcastdb.run_values import decode_part_number
-from perfcast.domains.servers.datasets.spec_cpu.cpu2006 import DUMP as CPU2006
-from perfcast.domains.servers.datasets.spec_cpu.cpu2006 import older_cpu_model_key
 from perfcast.domains.servers.datasets.spec_java.power import READERS, java_cpu_model_key
 from perfcast.domains.servers.hardware_info import find_cpu_model
 from perfcast.domains.servers.parsing import cache, memory, names, software
@@ -21,14 +19,29 @@ PARSERS = {
     **{
         function.__name__: function
         for function in (
-            *(cache.parse_l1, cache.parse_l2, cache.parse_l3, cache.parse_other_cache, software.parse_jvm),
-            *(software.normalize_jvm_vendor, names.normalize_company, software.parse_storage, decode_part_number),
-            *(memory.parse_memory, memory.parse_dimms, memory.parse_module, look_up_facts),
-            *(software.parse_operating_system, software.parse_any_operating_system),
-            *(cpu_model_key, java_cpu_model_key, older_cpu_model_key, find_cpu_model),
+            cache.parse_l1,
+            cache.parse_l2,
+            cache.parse_l3,
+            cache.parse_other_cache,
+            cpu_model_key,
+            decode_part_number,
+            find_cpu_model,
+            java_cpu_model_key,
+            look_up_facts,
+            memory.parse_dimms,
+            memory.parse_memory,
+            memory.parse_module,
+            memory.parse_older_memory,
+            names.normalize_company,
+            software.normalize_jvm_vendor,
+            software.parse_any_operating_system,
+            software.parse_jvm,
+            software.parse_older_compiler,
+            software.parse_older_operating_system,
+            software.parse_operating_system,
+            software.parse_storage,
         )
     },
-    **{getattr(reader, "__name__", name): reader for name, reader in CPU2006.readers.items()},
     **{f"parse_rewritten_{name}": READERS[name] for name in ("l1", "l2", "l3")},
     "find_family": lambda name: find_family(cpu_model_key(name)),
 }

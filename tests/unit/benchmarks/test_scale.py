@@ -1,4 +1,4 @@
-"""Benchmarks in small: growth with every stage, its table, its plot; planned runs. No time is evaluated here."""
+"""Benchmarks in small: growth with every stage, its table, its plot. No time is evaluated here."""
 
 from __future__ import annotations
 

@@ -102,7 +102,6 @@ def test_help_lists_every_command_once_in_a_group(capsys, monkeypatch):
         ("measure gemm --budget-minutes nan", "--budget-minutes must be a number from"),
         ("predict --level 2", "--level must be between 0 and 1, but it is 2; 0.9 means 90 %"),
         ("predict --json --csv", "--csv and --json must not be given together"),
-        ("tune a b c --preset quik", "--preset must be one of quick, full, but it is 'quik'; did you mean quick?"),
         ("predict --out", "--out must have one argument"),
         ("ui extra", "no place for extra"),
         ("sources extra", "perfcast sources: action must be one of pack, but it is 'extra'"),

@@ -56,7 +56,6 @@ def paths(folder: Path) -> tuple[Path, Path, Path]:
     return folder / "demo.parquet", folder / "demo.rejected.csv", folder / "demo.quality.json"
 
 
-@pytest.mark.reliability("rows lost or counted twice by standardization")
 @pytest.mark.parametrize(
     ("rows_in", "cores", "words"),
     [

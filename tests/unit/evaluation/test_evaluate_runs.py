@@ -1,4 +1,4 @@
-"""Evaluation of runs: metrics, claims, slices, noise, intervals, excluded rows, what is refused and what is kept."""
+"""Evaluation of runs: metrics, claims, slices, noise, intervals, what is refused and what is kept."""
 
 import dataclasses
 import json
@@ -19,9 +19,8 @@ from perfcast.evaluation import (
     write_evaluation,
 )
 from perfcast.evaluation.error_metrics import clear_winner
-from perfcast.evaluation.run_predictions import read_backtests, read_excluded, read_predictions, with_intervals
+from perfcast.evaluation.run_predictions import read_backtests, read_predictions, with_intervals
 from perfcast.evaluation.supplementary_tables import estimate_noise_floor
-from perfcast.report.error_tables import all_rows_tables
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.utils.errors import UserError
 
@@ -149,14 +148,14 @@ def test_an_evaluation_is_written_with_equal_bytes_and_read_again(two_runs, eval
     first, second = (
         {each.name: each.read_bytes() for each in (tmp_path / name).iterdir()} for name in ("first", "second")
     )
-    assert first == second and len(first) == 16
+    assert first == second and len(first) == 13
     write_evaluation(evaluation, tmp_path / "one")
     read = read_evaluation(tmp_path / "one")
     assert headline(read) == headline(evaluation)
     for name in ("metrics", "slices", "paired", "noise", "history", "published"):
         pd.testing.assert_frame_equal(read.tables[name], evaluation.tables[name], rtol=1e-5, check_dtype=False)
-    (tmp_path / "one" / "all_rows.csv").unlink()
-    with pytest.raises(UserError, match=r"all_rows\.csv must exist"):
+    (tmp_path / "one" / "pit.csv").unlink()
+    with pytest.raises(UserError, match=r"pit\.csv must exist"):
         read_evaluation(tmp_path / "one")
 
 
@@ -292,28 +291,6 @@ def test_a_run_of_another_version_of_its_split_is_refused(copied):
     record.write_text(json.dumps({"split_version": 7}))
     with pytest.raises(UserError, match=r"'random' must be of version 1.*is of version 7"):
         evaluate(runs, small, resamples=10, seed=0)
-
-
-def test_errors_without_and_with_excluded_rows_are_both_kept(copied, tmp_path):
-    small, runs = copied
-    plain = evaluate(runs, small, resamples=10, seed=0)
-    assert (plain.tables["all_rows"]["mape"] == plain.tables["all_rows"]["mape_all_rows"]).all()
-    assert all_rows_tables(plain) == [] and read_excluded(runs["random", "ridge"]).empty
-    frame = pd.read_parquet(runs["random", "ridge"] / "predictions.parquet").iloc[:1]
-    excluded = frame.assign(predicted=frame["measured"] * 9)
-    excluded.to_parquet(runs["random", "ridge"] / "excluded.parquet", index=False)
-    for folder in runs.values():
-        rewrite(folder / "predictions.parquet", lambda frame: frame.iloc[1:])
-    evaluation = evaluate(runs, small, resamples=10, seed=0)
-    line = evaluation.tables["all_rows"].query("predictor == 'ridge' and task == @AVERAGE").iloc[0]
-    assert line["excluded"] == 1
-    assert line["mape"] == pytest.approx(evaluation.value("random", "ridge")["value"])
-    assert line["mape_all_rows"] > line["mape"] + 1
-    write_evaluation(evaluation, tmp_path / "evaluation")
-    (grid,) = all_rows_tables(read_evaluation(tmp_path / "evaluation"))
-    assert "1 in random" in grid.caption
-    ridge = next(cells for name, *cells in grid.lines if name == "ridge")
-    assert ridge[0].key < ridge[1].key
 
 
 def test_targets_that_were_not_measured_and_empty_backtests_are_left_out(copied, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from generated_results import fake_table, write_runs
 
 from perfcast.evaluation import evaluate, headline
-from perfcast.report.error_tables import all_rows_tables, metric_tables, paired_tables, worst_slices
+from perfcast.report.error_tables import metric_tables, paired_tables, worst_slices
 from perfcast.report.text_tables import number
 
 
@@ -46,8 +46,6 @@ def test_ranking_tables_and_differences_are_in_points(evaluation):
     assert grid.headings[1:] == ["MAE", "MedAE"]
     assert not evaluation.tables["noise"].empty
     assert not grid.foot
-    excluded = evaluation.with_tables(all_rows=evaluation.tables["all_rows"].assign(excluded=1))
-    assert all_rows_tables(excluded) == []
     first = next(cells for name, *cells in paired_tables(evaluation)[0].lines if name == "ridge")
     difference = by_predictor["ridge"] - by_predictor["nearest"]
     assert first[0].key == pytest.approx(difference)

@@ -246,17 +246,14 @@ def test_a_fold_learns_nothing_of_its_test_rows():
     assert fitted.test["measured"].tolist() == [7.0, 7.0]
 
 
-def test_excluded_and_unmeasured_rows_are_not_evaluated_and_excluded_ones_are_predicted_apart():
+def test_excluded_and_unmeasured_rows_are_not_evaluated():
     demo = growing()
     demo.frame.loc[[62, 65, 20], "odd"] = 1.0
     demo.frame.loc[[0, 65, 66], "score"] = np.nan
     folds = pd.DataFrame({"fold_0": FORWARD})
-    (fitted,), (plain,) = fit(demo, folds, spy), fit(growing(), folds, spy)
-    assert fitted.excluded["row"].tolist() == ["r62"]
+    (fitted,) = fit(demo, folds, spy)
     assert set(fitted.test["row"]) == {f"r{number}" for number in range(60, 72)} - {"r62", "r65", "r66"}
     assert 0 not in fitted.predictor.seen.index
-    assert plain.excluded.empty
-    assert list(plain.excluded) == list(plain.test)
 
 
 def test_every_fold_and_seed_runs_and_each_fold_is_backtested_once():

@@ -55,7 +55,6 @@ def train(out: Path, predictor: str = "nearest", **options: Any) -> Mapping[str,
 STEPS = ["predict_rows", "write_explanation", "_report_progress", "write_text", "write_json"]
 
 
-@pytest.mark.reliability("a training stopped at any step of its writing")
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("old", [True, False], ids=["again", "first"])
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=["disk", "key"])
@@ -87,7 +86,6 @@ def test_a_training_replaces_the_whole_run_by_equal_bytes(tmp_path: Path) -> Non
     assert record["sha256"]["table"] == sha256(inputs()[1] / "table.parquet")
 
 
-@pytest.mark.reliability("a training is killed, and continues with the bits of one that was not")
 def test_a_training_that_stopped_continues_from_its_checkpoints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

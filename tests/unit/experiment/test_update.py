@@ -121,7 +121,6 @@ def test_a_newer_dump_moves_answers_is_kept_and_is_not_learned_twice(results, tm
     assert perfcast.load_champion(results / "champion" / DATASET).results_until == "2026-01"
 
 
-@pytest.mark.reliability("results that look wrong are learned without a word", cases=3)
 @pytest.mark.parametrize("typed", [None, "\n", "no\n"])
 def test_new_results_that_look_wrong_need_a_yes(typed, results, capsys, monkeypatch):
     path, before = results.parent / "dump.csv", file_digests(results)
@@ -169,7 +168,6 @@ def test_a_dump_of_blank_lines_ends(results, capsys, monkeypatch):
     refuse(results, header + b"\n" * 1002, "at most 1000 blank lines", capsys)
 
 
-@pytest.mark.reliability("a dump that is no plausible successor is learned", cases=9)
 def test_dumps_that_are_no_successors_are_refused_and_change_nothing(results, capsys):
     dump = make_dump()
     refuse(results, make_dump(without=3), "have every earlier result, but 3 of", capsys)

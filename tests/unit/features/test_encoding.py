@@ -159,11 +159,16 @@ def encoder(rows: pd.DataFrame | None = None, columns: tuple[Column, ...] = COLU
     return TokenEncoder().fit(machines() if rows is None else rows, columns)
 
 
+def token_names(fitted: TokenEncoder, group: str) -> list[str]:
+    """Return the columns of a group in the order that networks see them."""
+    return [token.name for token in (*fitted.numbers, *fitted.categories) if token.group == group]
+
+
 def test_tokens_are_the_features_and_the_task_by_group_and_name() -> None:
     fitted = encoder()
     assert fitted.groups == ("processor", "system", "workload")
     names = [["cores", "mhz"], ["available", "notes", "vendor"], ["suite"]]
-    assert [fitted.token_names(group) for group in fitted.groups] == names
+    assert [token_names(fitted, group) for group in fitted.groups] == names
     assert fitted.spec.number_groups == [0, 0, 1]
     assert fitted.spec.category_groups == [1, 1, 2]
 
@@ -195,10 +200,10 @@ def test_far_numbers_are_clipped(value: float, expected: float) -> None:
 def test_columns_without_information_or_that_repeat_another_make_no_token() -> None:
     rows = machines().assign(cores=7.0, mhz=np.nan, vendor="Acme", notes=pd.Series([None] * 4, dtype="str"))
     fitted = encoder(rows)
-    assert [name for group in fitted.groups for name in fitted.token_names(group)] == ["available", "suite"]
+    assert [name for group in fitted.groups for name in token_names(fitted, group)] == ["available", "suite"]
     columns = (*COLUMNS, Column("log_cores", Kind.NUMERICAL, Role.FEATURE, "processor"))
     fitted = encoder(machines().assign(log_cores=3 * np.log(machines()["cores"]) + 1), columns)
-    assert fitted.token_names("processor") == ["cores", "mhz"]
+    assert token_names(fitted, "processor") == ["cores", "mhz"]
     # one value among missing ones encodes its absence alone
     fitted = encoder(machines().assign(cores=[7.0, np.nan, 7.0, np.nan]))
     tokens = fitted.transform(machines().assign(cores=[1e9, np.nan, 7.0, 7.0]))

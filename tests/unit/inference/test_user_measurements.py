@@ -91,7 +91,6 @@ COMMANDS = {
 }
 
 
-@pytest.mark.reliability("an absurd measured score is used without a word", cases=len(COMMANDS))
 def test_absurd_measured_score_is_named_by_every_command_whatever_the_form_of_the_answer(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.csv").write_text("processor,chips,suite,score\nXeon Gold 6148,2,CINT2017rate,100000\n")

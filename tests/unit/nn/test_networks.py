@@ -15,9 +15,8 @@ from perfcast.nn import mamba as mamba_module
 from perfcast.nn.embedding import UNIT_BIN, NumberEmbedding, TokenBatch, quantile_bins
 from perfcast.nn.mamba import CausalConvolution, MambaBlock, selective_scan
 from perfcast.predictors.neural.attention import NCPP, FTTransformer, MaC
-from perfcast.predictors.neural.mlp import MLP, MLPPLR, ResNet
+from perfcast.predictors.neural.mlp import MLP
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor
-from perfcast.predictors.neural.recurrent import GRU, LSTM
 from perfcast.predictors.neural.tabm import TabM, TabMPLE
 from perfcast.schema.table import Column, Kind, Role, Tag
 
@@ -33,14 +32,10 @@ FLAT = {**SIZES, "d_embedding": 4, "d_block": 16}
 TOKENS = {**SIZES, "d_token": 8, "n_frequencies": 2}
 NETWORKS = {
     "mlp": MLP(**FLAT, dropout=0.0),
-    "mlp_plr": MLPPLR(**FLAT, dropout=0.0),
-    "resnet": ResNet(**FLAT, d_hidden=24, hidden_dropout=0.0, residual_dropout=0.0),
     "tabm": TabM(**FLAT, k=4, dropout=0.0),
     "ft_transformer": FTTransformer(**SIZES, d_token=16, d_ffn=12, n_blocks=3, dropout=0.0),
     "ncpp": NCPP(**TOKENS, d_bottleneck=4, d_block=16, n_intra_blocks=2, n_blocks=3, dropout=0.0),
     "mac": MaC(**TOKENS, d_state=3, d_bottleneck=4, d_block=16, dropout=0.0),
-    "lstm": LSTM(**TOKENS, hidden_size=16, num_layers=2, dropout=0.0),
-    "gru": GRU(**TOKENS, hidden_size=16, num_layers=2, dropout=0.0),
 }
 EACH = pytest.mark.parametrize("name", NETWORKS)
 
@@ -99,30 +94,6 @@ def test_ft_transformer_reads_only_cls() -> None:
         torch.testing.assert_close(made.backbone(tokens[:, [0, 5, 3, 1, 2, 4]]), prediction)
 
 
-@pytest.mark.parametrize("name", ["lstm", "gru"])
-def test_a_sequence_is_the_first_token_then_the_columns_by_group_and_name(name: str) -> None:
-    made, rows = untrained(NETWORKS[name])
-    assert type(made.recurrent).__name__.lower() == name
-    seen: list[torch.Tensor] = []
-    made.recurrent.register_forward_hook(lambda _, inputs, output: seen.append(inputs[0]))
-    with torch.inference_mode():
-        made(rows)
-        # the first of the numbers is memory's, and the second step
-        made(encoded(frame().assign(memory=frame()["memory"] + 0.1)))
-    assert seen[0].shape == (1 + 5, 64, 8)
-    assert ((seen[0] - seen[1]).abs().amax(dim=(1, 2)) > 0).tolist() == [False, True, False, False, False, False]
-
-
-def test_a_training_batch_of_one_row_takes_the_running_statistics() -> None:
-    made, rows = untrained(NETWORKS["resnet"])
-    made.train()(rows)
-    means = [norm.running_mean.clone() for norm in made.norms]
-    with torch.inference_mode():
-        expected = made.eval()(rows.take(slice(0, 1)))
-        torch.testing.assert_close(made.train()(rows.take(slice(0, 1))), expected)
-    assert all(torch.equal(norm.running_mean, mean) for norm, mean in zip(made.norms, means, strict=True))
-
-
 def test_tabm_has_members_in_training_their_mean_afterwards_and_scales_a_column_once_per_member() -> None:
     made, rows = untrained(NETWORKS["tabm"])
     members = made.train()(rows)
@@ -142,16 +113,15 @@ def number_rows(values: torch.Tensor) -> TokenBatch:
     return TokenBatch(values, torch.zeros_like(values), nothing, nothing, torch.zeros(1, 1), torch.zeros(count, 1))
 
 
-@pytest.mark.parametrize("kind", [MLPPLR, TabMPLE])
-def test_steps_inside_the_range_and_tables_without_numbers_are_learned(kind: type[MLPPLR] | type[TabMPLE]) -> None:
+def test_steps_inside_the_range_and_tables_without_numbers_are_learned() -> None:
     small: dict[str, Any] = {**SIZES, "d_embedding": 4, "d_block": 32, "batch_size": 16, "learning_rate": 2e-2}
     x = np.random.default_rng(0).uniform(0, 1, 256)
     X, y = pd.DataFrame({"x": x}), pd.Series(np.where((x > 0.3) & (x < 0.6), 10.0, 1.0), name="score")
-    predicted = kind(**small, epochs=15, dropout=0.0).fit(X, y).predict(X)
+    predicted = TabMPLE(**small, epochs=15, dropout=0.0).fit(X, y).predict(X)
     assert np.abs(np.log(predicted / y)).mean() < 0.25
     X = frame()[["family", "suite"]]
     y = pd.Series(np.where(X["family"] == "Alpha", 2.0, 5.0) * np.where(X["suite"] == "rate", 1.0, 7.0), name="score")
-    predicted = kind(**small, epochs=15).fit(X, y, columns=COLUMNS[3:]).predict(X)["score"]
+    predicted = TabMPLE(**small, epochs=15).fit(X, y, columns=COLUMNS[3:]).predict(X)["score"]
     assert np.abs(np.log(predicted / y)).mean() < 0.1
 
 

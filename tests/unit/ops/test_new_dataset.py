@@ -19,7 +19,6 @@ def write(folder, **columns):
     return path
 
 
-@pytest.mark.reliability("a printed command with cells of a file", cases=4)
 @pytest.mark.parametrize("cell", ["it'; touch PWN; '", "o'clock", "$(touch PWN)", "\x1b[2J red"])
 def test_cells_in_the_printed_command_are_quoted(cell, tmp_path, capsys):
     assert main(["new", "dataset", str(write(tmp_path, Vendor=cell)), "--project", str(tmp_path)]) == 0

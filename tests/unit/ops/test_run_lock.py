@@ -31,7 +31,6 @@ def held_elsewhere(command):
     return process
 
 
-@pytest.mark.reliability("two runs write to one folder of results under two names", cases=5)
 def test_second_run_in_one_folder_is_refused_whatever_its_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     results = tmp_path / "results"
@@ -46,7 +45,6 @@ def test_second_run_in_one_folder_is_refused_whatever_its_name(tmp_path, monkeyp
         os.close(hold_results(name))
 
 
-@pytest.mark.reliability("several runs start at the same instant")
 def test_of_runs_that_start_at_one_instant_a_single_one_goes_on(tmp_path):
     for _ in range(20):
         barrier = Barrier(8)
@@ -64,7 +62,6 @@ def test_of_runs_that_start_at_one_instant_a_single_one_goes_on(tmp_path):
         os.close(handles[0])
 
 
-@pytest.mark.reliability("a run is killed, and its lock stays")
 def test_lock_ends_with_the_process(tmp_path):
     process = held_elsewhere([sys.executable, "-c", HOLD, str(tmp_path)])
     with pytest.raises(UserError, match="another run"):
@@ -74,7 +71,6 @@ def test_lock_ends_with_the_process(tmp_path):
     os.close(hold_results(tmp_path))
 
 
-@pytest.mark.reliability("snakemake alone is killed, its job goes on, and another run starts")
 def test_job_of_a_killed_run_keeps_others_away(tmp_path):
     handle = hold_results(tmp_path)
     job = f"exec 9< '{tmp_path / LOCK}' && flock --shared 9; echo held; read line"

@@ -207,9 +207,9 @@ def test_learners_get_the_seed_the_devices_and_their_own_columns():
     assert made["network"].trainer_config == TrainerConfig(accelerator="cpu")
     assert "odd" not in made["trees"].input_names() and "odd" in made["seeded"].input_names()
     # what a learner tells of itself, the stack tells
-    assert list(predictor.attention(frame).inter.index) == ["kernel", "memory", "problem"] and predictor.history_
+    assert predictor.history_
     plain = fit(stack(ridge=RIDGE), frame, times(frame))
-    assert not hasattr(plain, "attention") and not hasattr(plain, "history_")
+    assert not hasattr(plain, "history_")
 
 
 def test_all_tasks_share_one_weight_chosen_on_validation_rows():

@@ -203,7 +203,6 @@ def test_slow_prediction_gets_status_503_and_the_next_request_succeeds():
         assert reply.status == 200
 
 
-@pytest.mark.reliability("HTTP bodies and headers sent slowly or never, or without end")
 def test_slow_body_gets_status_408():
     with served(project().champion, replace(DEFAULT_LIMITS, seconds=0.5)) as address:
         address_parts = urlsplit(address)
@@ -230,7 +229,6 @@ def test_unexpected_error_is_logged_and_hidden_from_the_client(capfd):
 # Many at once
 
 
-@pytest.mark.reliability("many HTTP requests at once")
 def test_concurrent_requests_get_the_same_results_as_single_ones(server):
     machines = [{**KNOWN, "tdp": 100 + number, "chips": 1 + number % 2} for number in range(24)]
     machines[5], machines[11] = WRONG, {"processor": "Zeus 1"}

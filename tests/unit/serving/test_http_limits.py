@@ -43,7 +43,6 @@ def server():
         yield address
 
 
-@pytest.mark.reliability("malformed HTTP requests")
 def test_what_is_no_http_is_refused_and_the_connection_closed(server):
     """Others are in `tests/hostile/test_requests.py`."""
     for sent in (
@@ -57,14 +56,12 @@ def test_what_is_no_http_is_refused_and_the_connection_closed(server):
             assert receive(connection)[0] == 400
 
 
-@pytest.mark.reliability("HTTP bodies and headers sent slowly or never, or without end")
 def test_a_connection_that_asks_nothing_further_is_closed(server):
     with connect(server) as connection:
         connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert receive(connection)[0] == 200
 
 
-@pytest.mark.reliability("HTTP bodies and headers sent slowly or never, or without end")
 def test_connections_beyond_the_limit_get_503_until_others_close():
     with served(project().champion, uvicorn_options={"limit_concurrency": 20}) as address:
         held = [connect(address) for _ in range(40)]
@@ -80,7 +77,6 @@ def test_connections_beyond_the_limit_get_503_until_others_close():
         assert request(f"{address}/health").status == 200
 
 
-@pytest.mark.reliability("malformed HTTP requests")
 def test_headers_are_bounded(server):
     with connect(server) as connection:
         with contextlib.suppress(OSError):
@@ -89,7 +85,6 @@ def test_headers_are_bounded(server):
             assert receive(connection)[0] == 400
 
 
-@pytest.mark.reliability("HTTP bodies and headers sent slowly or never, or without end")
 @pytest.mark.parametrize("chunk", CHUNKS.values(), ids=CHUNKS)
 def test_an_endless_body_is_refused_and_the_connection_closed(server, chunk):
     most = 80 * DEFAULT_LIMITS.body // 65536  # beyond what the buffers of both ends hold
@@ -103,7 +98,6 @@ def test_an_endless_body_is_refused_and_the_connection_closed(server, chunk):
     assert request(f"{server}/health").status == 200
 
 
-@pytest.mark.reliability("HTTP bodies and headers sent slowly or never, or without end")
 def test_twenty_connections_of_tiny_chunks_do_not_stop_the_server(server):
     """Each sends 2 MB, and is closed before the server has parsed them."""
     connections = [connect(server) for _ in range(20)]

@@ -115,7 +115,6 @@ def test_exported_file_is_served_alone_and_a_folder_with_what_rests_on_it(tmp_pa
         assert len(machine["estimates"]) == 4 * len(suites)
 
 
-@pytest.mark.reliability("workers of the server killed or stopped", cases=3)
 def test_workers_that_die_or_stop_are_replaced_and_counted():
     with command("--workers", "2") as server:
         first: Reply = server.answer_again()
@@ -131,7 +130,6 @@ def test_workers_that_die_or_stop_are_replaced_and_counted():
     assert errors == ""
 
 
-@pytest.mark.reliability("workers of the server killed or stopped", cases=2)
 @pytest.mark.parametrize("wait", [0.0, 5.0])
 def test_hung_workers_end_with_the_server_also_while_one_is_replaced(wait):
     """The supervisor asks for life after a moment, and waits ten seconds for an answer."""
@@ -145,7 +143,6 @@ def test_hung_workers_end_with_the_server_also_while_one_is_replaced(wait):
     assert not any(is_running(pid) for pid in hung)
 
 
-@pytest.mark.reliability("workers of the server killed or stopped")
 def test_workers_end_with_a_killed_supervisor():
     with command("--workers", "2") as server:
         server.answer_again()

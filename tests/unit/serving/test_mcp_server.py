@@ -149,7 +149,6 @@ MALFORMED = {
 }
 
 
-@pytest.mark.reliability("malformed requests of the Model Context Protocol", cases=len(MALFORMED))
 def test_malformed_lines_get_an_error_and_every_request_an_answer_before_the_end():
     calls = [{"method": "tools/call", "params": {"name": "similar", "arguments": REQUESTS["similar"]}}] * 3
     messages = [INITIALIZE, *calls]

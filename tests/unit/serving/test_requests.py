@@ -42,7 +42,6 @@ BAD_BODIES = {
 }
 
 
-@pytest.mark.reliability("malformed HTTP requests", cases=len(BAD_BODIES))
 def test_invalid_body_gets_one_line(server):
     for body, (status, words) in BAD_BODIES.items():
         reply = request(f"{server}/predict", body)
@@ -61,14 +60,12 @@ BAD_OPTIONS = {
 }
 
 
-@pytest.mark.reliability("malformed HTTP requests", cases=len(BAD_OPTIONS))
 def test_invalid_option_is_refused(server):
     for query, words in BAD_OPTIONS.items():
         reply = request(f"{server}/predict?{query}", KNOWN)
         assert (reply.status, words in reply.error) == (422, True), reply.error
 
 
-@pytest.mark.reliability("malformed HTTP requests", cases=3)
 def test_invalid_machine_gets_the_message_of_the_library(server):
     for machine in (WRONG, {**KNOWN, "hw_avail": "March 2020"}, {"processor": "<script>alert(1)</script>\n\u202e"}):
         with pytest.raises(UserError) as caught:
@@ -99,14 +96,12 @@ def test_strict_requests_and_those_without_any_answer_are_refused(server):
     assert (reply.status, "machine 1 has 'Zeus 1'" in reply.error) == (422, True)
 
 
-@pytest.mark.reliability("malformed HTTP requests")
 def test_other_media_types_are_refused(server):
     for kind in ("text/csv", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
         reply = request(f"{server}/predict", b'{"chips": 2}', {"Content-Type": kind})
         assert (reply.status, "send it with Content-Type: application/json" in reply.error) == (415, True)
 
 
-@pytest.mark.reliability("malformed HTTP requests")
 def test_unknown_routes_and_methods_get_one_line(server):
     assert request(f"{server}/nowhere").status == 404
     assert "GET /nowhere" in request(f"{server}/nowhere").error
@@ -183,7 +178,6 @@ PASTED = {
 }
 
 
-@pytest.mark.reliability("malformed HTTP requests", cases=len(PASTED))
 def test_pasted_text_that_is_no_fleet_gets_one_line(server):
     for text, (status, words) in PASTED.items():
         reply = request(f"{server}/size", {**SIZE, "fleet": text})

@@ -61,7 +61,6 @@ def test_suite_chooses_who_answers(address, suite, tasks):
     assert list_tasks(request(f"{address}/predict{PLAIN}&suite={suite}", KNOWN).json()) == tasks
 
 
-@pytest.mark.reliability("malformed HTTP requests", cases=4 + len(BODIES))
 def test_unknown_suite_gets_one_line(address):
     for suite in ("2019", "%00", "BOTH", "x" * 61):
         reply = request(f"{address}/predict?suite={suite}", KNOWN)

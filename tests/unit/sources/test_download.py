@@ -74,7 +74,6 @@ def assert_ingested(folders, result):
     assert (folders.out / "a.csv").read_bytes() == BODY
 
 
-@pytest.mark.reliability("a download that fails or is cut")
 @pytest.mark.parametrize("fault", TRANSIENT_FAULTS)
 def test_transient_faults_are_survived(internet, folders, fault):
     count, pages = TRANSIENT_FAULTS[fault]
@@ -83,7 +82,6 @@ def test_transient_faults_are_survived(internet, folders, fault):
     assert len(internet.requests) == count
 
 
-@pytest.mark.reliability("a download that fails or is cut")
 @pytest.mark.parametrize("fault", PERMANENT_FAULTS)
 def test_permanent_faults_are_reported_in_time_and_leave_nothing(internet, folders, fault):
     pages, message = PERMANENT_FAULTS[fault]

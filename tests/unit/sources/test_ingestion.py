@@ -43,7 +43,6 @@ def test_ingest_source_searches_cache_then_mirrors_then_address(internet, folder
     assert ingest(spec, folders).files[0].origin == f"cache {folders.cache}", "what a mirror had is kept"
 
 
-@pytest.mark.reliability("a raw file changed after it was ingested")
 def test_a_file_that_changed_after_its_ingestion_is_refused(folders):
     (folders.mirror / "src/a.csv").write_bytes(GOOD)
     spec = make_spec(file_conf())
@@ -246,7 +245,6 @@ def test_a_packed_file_that_is_not_as_declared_is_missing(folders, second):
     assert not list(folders.out.parent.rglob("b.csv"))
 
 
-@pytest.mark.reliability("a source that was present becomes missing, and its files are replaced")
 @pytest.mark.parametrize("gone", ["mirror", "mirror and cache"])
 def test_a_source_stays_present_where_mirror_network_and_cache_are_gone(folders, gone):
     (folders.mirror / "src/a.csv").write_bytes(GOOD)
@@ -261,7 +259,6 @@ def test_a_source_stays_present_where_mirror_network_and_cache_are_gone(folders,
     assert read_manifest(folders)["status"] == "present"
 
 
-@pytest.mark.reliability("a source that was present becomes missing, and its files are replaced")
 @pytest.mark.parametrize("cause", ["other checksum in conf", "flipped bit", "embedded file deleted"])
 def test_a_source_that_cannot_be_had_again_is_refused_and_its_files_stay(folders, cause):
     spec = make_spec({"name": "a.csv"}, embedded=True) if cause == "embedded file deleted" else make_spec(file_conf())

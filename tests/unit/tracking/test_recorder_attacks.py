@@ -63,10 +63,7 @@ SAMPLE = "the tracking folder is removed while a training runs"
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[pytest.mark.reliability(name), *([] if name == SAMPLE else [pytest.mark.faults])])
-        for name in FAULTS
-    ],
+    [pytest.param(name, marks=[] if name == SAMPLE else [pytest.mark.faults]) for name in FAULTS],
     ids=lambda name: name,
 )
 def test_store_that_fails_while_a_training_runs_costs_lines_alone(project, capsys, name):
@@ -117,7 +114,6 @@ main(["pipeline", "record"])
 """
 
 
-@pytest.mark.reliability("the recorder is killed half-way")
 @pytest.mark.parametrize(
     ("call", "number"),
     [
@@ -137,7 +133,6 @@ def test_recorder_killed_half_way_records_each_training_once_later(project, call
     assert sorted(model.name for model in client.search_logged_models([experiment])) == ["ridge-random", "ridge-unseen"]
 
 
-@pytest.mark.reliability("the folder of artifacts is a link to another disk")
 def test_artifacts_may_be_a_link(project):
     elsewhere = project / "elsewhere"
     elsewhere.mkdir()
@@ -148,7 +143,6 @@ def test_artifacts_may_be_a_link(project):
     assert recorded_runs(project) == ["FINISHED"]
 
 
-@pytest.mark.reliability("the clock is set back between training and recording")
 def test_results_of_the_future_are_recorded(project):
     later = time.time() + 2 * 86400
     os.utime(project / "results" / "runs" / "demo" / "random" / "ridge" / "record.json", (later, later))
@@ -157,7 +151,6 @@ def test_results_of_the_future_are_recorded(project):
     assert recorded_runs(project) == ["FINISHED"]
 
 
-@pytest.mark.reliability("the configuration of tracking is damaged")
 def test_damaged_configuration_costs_a_line(project, capsys):
     (project / "conf" / "tracking" / "default.yaml").write_text("uri: [")
     assert record(project, "--note", str(project / "note.txt")) == 0

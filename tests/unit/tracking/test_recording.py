@@ -7,7 +7,6 @@ import shutil
 import time
 from pathlib import Path
 
-import optuna
 import pytest
 from mlflow import MlflowClient
 from recorded_results import make_recordable, write_run
@@ -88,25 +87,6 @@ def test_trainings_have_metrics_of_model_and_dataset(original):
         assert (mape.value, mape.dataset_name) == (7.0, f"demo-{split}")
 
 
-def test_trials_of_a_search_are_recorded_once_and_drawn_as_parallel_coordinates(results):
-    path = results / "tuning" / "demo" / "random" / "ridge.db"
-    path.parent.mkdir(parents=True)
-    study = optuna.create_study(storage=f"sqlite:///{path}", study_name="demo/random/ridge/fold_0")
-    study.optimize(lambda trial: trial.suggest_float("clip", 0.5, 2.0), n_trials=3)
-    assert record(results) == 3
-    assert record(results) == 0
-    client, experiment, _ = runs_of(results)
-    trials = client.search_runs([experiment], "tags.`perfcast.kind` = 'trial' and tags.predictor = 'ridge'")
-    assert {float(run.data.params["clip"]) for run in trials} == {run.data.metrics["validation_mape"] for run in trials}
-    assert len(trials) == 3
-    tags = client.get_experiment(experiment).tags
-    (chart,) = json.loads(json.loads(tags["mlflow.sharedViewState.perfcast-search-ridge-random"])["state"])[
-        "compareRunCharts"
-    ]
-    assert (chart["type"], chart["selectedParams"]) == ("PARALLEL", ["clip"])
-    assert tracking.page_addresses(client)["perfcast/demo search ridge-random"].endswith("compareRunsMode=CHART")
-
-
 def test_recording_again_completes_what_was_interrupted_updates_metrics_and_adds_nothing(results):
     before = {run.info.run_id: run.data.metrics for run in runs_of(results)[2]}
     assert record(results) == 0
@@ -143,7 +123,6 @@ def date_evaluation(results, age):
     os.utime(folder, (moment, moment))
 
 
-@pytest.mark.reliability("the clock is set back between training and evaluation")
 def test_clock_that_is_set_back_costs_no_metric(tmp_path):
     write_run(tmp_path, "random")
     date_evaluation(tmp_path, 1000.0)
@@ -167,7 +146,6 @@ def test_live_run_becomes_the_record_of_its_training(results):
     assert [m.value for m in client.get_metric_history(run_id, "training_live/train_loss")] == [3.0, 2.0]
 
 
-@pytest.mark.reliability("tracking fails while a training runs")
 @pytest.mark.parametrize("uri", ["sqlite:///{folder}/mlflow.db", "http://127.0.0.1:9"], ids=["garbage", "no server"])
 def test_live_store_that_fails_costs_a_line(tmp_path, capsys, uri):
     (tmp_path / "mlflow.db").write_bytes(b"\xff no database" * 100)
@@ -183,7 +161,6 @@ def project(tmp_path):
     return make_recordable(tmp_path / "project")
 
 
-@pytest.mark.reliability("a full disk has no room for the note of a run")
 @pytest.mark.parametrize(
     ("place", "number"),
     [("perfcast.utils.io.Path.write_text", errno.ENOSPC), ("perfcast.utils.io.os.open", errno.EACCES)],

@@ -150,7 +150,7 @@ def fault(original, tmp_path, monkeypatch):
     "name",
     [
         # every second one in all tests, all of them in `make faults`
-        pytest.param(name, marks=[pytest.mark.reliability(name), *([pytest.mark.faults] if number % 2 else [])])
+        pytest.param(name, marks=[pytest.mark.faults] if number % 2 else [])
         for number, name in enumerate(FAULTS)
     ],
     ids=lambda name: name,
@@ -180,7 +180,6 @@ def test_unusable_store_costs_one_line_and_later_recording_catches_up(fault, cap
     ]
 
 
-@pytest.mark.reliability("a full disk or a kill left half of a new tracking database")
 def test_half_of_a_new_database_is_removed(fault):
     (fault.folder / "new").mkdir(parents=True)
     (fault.folder / "new" / "mlflow.db").write_bytes(b"half")
@@ -189,8 +188,6 @@ def test_half_of_a_new_database_is_removed(fault):
     assert recorded_runs(fault.project) == ["FINISHED"]
 
 
-@pytest.mark.reliability("tracking store unusable at the start")
-@pytest.mark.reliability("making the tracking database fails, as on a full disk")
 def test_failing_to_make_the_database_leaves_nothing(fault, monkeypatch, capsys):
     def fail(*arguments, **options):
         raise sqlite3.OperationalError("database or disk is full")
@@ -203,7 +200,6 @@ def test_failing_to_make_the_database_leaves_nothing(fault, monkeypatch, capsys)
     assert record(fault.project) == 0
 
 
-@pytest.mark.reliability("another process that records hangs")
 def test_recorder_beside_one_that_hangs_says_so_and_ends(fault, monkeypatch, capsys):
     from filelock import FileLock
 

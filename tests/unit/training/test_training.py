@@ -199,7 +199,6 @@ class TestTrain:
             torch.set_num_threads(threads)
         assert list(tmp_path.iterdir()) == []
 
-    @pytest.mark.reliability("a training is killed, and continues with the bits of one that was not")
     @pytest.mark.parametrize(
         ("finished", "validation"), [(False, some_rows(50, seed=1)), (False, None), (True, some_rows(50, seed=1))]
     )

@@ -281,7 +281,6 @@ def state(**changes):
         {"quantiles": {"": [-0.01, *RISING[1:]]}},
     ],
 )
-@pytest.mark.reliability("a calibration with impossible values")
 def test_impossible_values_are_refused(changes):
     with pytest.raises(UserError, match="a calibration must be one of backtests"):
         ConformalCalibration.from_state(state(**changes))

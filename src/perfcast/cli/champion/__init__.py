@@ -1,1 +1,1 @@
-"""Write a champion as one file, or its answers as a page."""
+"""Write a champion as one file."""

@@ -1,4 +1,4 @@
-"""Servers: published results of SPEC CPU, SPECpower and SPECjbb, PerfCastDB, and the facts of their processors."""
+"""Servers: published results of SPEC CPU and SPECpower, PerfCastDB, and the facts of their processors."""
 
 from __future__ import annotations
 
@@ -8,19 +8,17 @@ DOMAIN = Domain(
     name="servers",
     package=__name__,
     descriptions={
-        **dict.fromkeys(("perfcastdb", "spec_cpu2017_detail", "spec_jbb2015"), "server_rules.SERVERS"),
-        **dict.fromkeys(("spec_cpu2026", "spec_cpu2026_unseen_2017"), "server_rules.SPEC_CPU2026"),
-        **dict.fromkeys(("spec_cpu2017", "spec_cpu2017_from_2006"), "server_rules.SPEC_CPU2017"),
-        "spec_cpu2006": "server_rules.SPEC_CPU2006",
+        "perfcastdb": "server_rules.SERVERS",
+        "spec_cpu2017": "server_rules.SPEC_CPU2017",
+        "spec_cpu2026": "server_rules.SPEC_CPU2026",
+        "spec_cpu2026_unseen_2017": "server_rules.SPEC_CPU2026",
         "spec_power": "server_rules.SPEC_POWER",
     },
-    commands=("facts add", "facts list", "facts power"),
-    tables={"error_sources": "error_sources.tabulate_error_sources"},
-    sections={"error_sources": "error_sources.error_sources_section"},
     shift="predictors.training_shift.TrainingShift",
     leakage_checks=("leakage.ANNOUNCEMENTS", "leakage.FACT_DATES"),
     labels={
-        **{"spec_cpu2006": "SPEC CPU2006", "spec_cpu2017": "SPEC CPU2017", "spec_cpu2026": "SPEC CPU2026"},
+        "spec_cpu2017": "SPEC CPU2017",
+        "spec_cpu2026": "SPEC CPU2026",
         **{"cores_per_chip_of_cpu_model": "cores per chip of the CPU model", "cpu_model": "CPU model"},
         **{"cpu_series": "CPU series", "cpu_vendor": "CPU vendor", "hw_vendor": "system vendor", "sku_code": "SKU"},
         **{"os": "operating system", "os_name": "operating system", "hw_avail": "hardware availability"},
@@ -32,7 +30,7 @@ DOMAIN = Domain(
         **{"mem_max_mts_1dpc": "highest memory rate", "mem_channels_per_chip": "memory channels per chip"},
     },
     flags={
-        "servers (spec_cpu2017, spec_cpu2006)": {
+        "servers (spec_cpu2017, spec_cpu2026)": {
             ("processor", "cpu"): "name, as typed on the box: 'AMD EPYC 9755'",
             ("chips", "sockets"): "number of processors",
             ("cores",): "enabled cores of each processor",

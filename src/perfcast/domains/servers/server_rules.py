@@ -167,7 +167,7 @@ class ServerRules(ServerNames):
     named_columns = ("cpu_model_id", "family", "series", "tier", "suffix")
     power_columns = ("tdp_w", "chips")
     power_meaning = "TDP of the processors alone"
-    # SPECpower results of 2012 to 2023-05 by CPU model and number of processors: benchmarks/power_errors.py prints them
+    # fits of SPECpower results of 2012 to 2023-05 by CPU model and number of processors
     power_ratios = ((0.152, 0.219), (-1.429, 0.361))
     power_targets = ("watts_idle", "watts_100")
     power_remedy = "the power of its processors is unknown, too: add the column watts, or tdp"
@@ -427,14 +427,6 @@ class ServerRules(ServerNames):
 
 SERVERS = ServerNames()
 SPEC_POWER = ServerRules({})
-SPEC_CPU2006 = ServerRules(
-    {
-        "SPECint_rate_base2006": "CINT2006rate",
-        "SPECfp_rate_base2006": "CFP2006rate",
-        "SPECint_base2006": "CINT2006speed",
-        "SPECfp_base2006": "CFP2006speed",
-    }
-)
 _SUITE_KINDS = [(mode, kind) for mode in ("rate", "speed") for kind in ("int", "fp")]
 SPEC_CPU2017, SPEC_CPU2026 = (
     ServerRules({f"SPEC{mode}{year}_{kind}_base": f"C{kind.upper()}{year}{mode}" for mode, kind in _SUITE_KINDS})

@@ -10,13 +10,12 @@ from typing import Any
 from perfcast.domain import CORE, Domain, domains
 from perfcast.evaluation.leakage import file_checks
 from perfcast.evaluation.leakage.artifacts import Artifacts, Control, LeakageCheck, Run
-from perfcast.evaluation.leakage.encoded_target import ENCODED_TARGET
 from perfcast.evaluation.leakage.shuffled_target import SHUFFLED_TARGET
 from perfcast.utils.errors import UserError
 
 __all__ = ["Artifacts", "Control", "Run", "check_leakage", "leakage_errors", "list_checks"]
 
-CHECKS = (*file_checks.CHECKS, ENCODED_TARGET, SHUFFLED_TARGET)
+CHECKS = (*file_checks.CHECKS, SHUFFLED_TARGET)
 
 
 def list_checks(domain: Domain) -> list[LeakageCheck]:

@@ -190,10 +190,6 @@ class TokenEncoder:
             n_groups=len(groups),
         )
 
-    def token_names(self, group: str) -> list[str]:
-        """Return the column names of a group's tokens in the order networks see them: numbers, then categories."""
-        return [token.name for token in self._tokens if token.group == group]
-
     @property
     def _tokens(self) -> tuple[_Token, ...]:
         return (*self.numbers, *self.categories)

@@ -1,8 +1,7 @@
-"""Neural predictors over feature tokens: `ncpp`, `mac` and `ft_transformer`, and their attention weights."""
+"""Neural predictors over feature tokens: `ncpp`, `mac` and `ft_transformer`; mean attention weights of a network."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +9,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from perfcast.features.encoding.tokens import TokenEncoder, TokenSpec
+from perfcast.features.encoding.tokens import TokenSpec
 from perfcast.nn.embedding import TokenBatch
 from perfcast.nn.group_attention import GroupAttentionNetwork
 from perfcast.nn.mamba import MambaGroupNetwork
@@ -25,8 +24,8 @@ _BATCH_SIZE = 256
 class Attention:
     """Mean attention weights over rows and heads, of the last block of each kind; every row of a matrix sums to 1.
 
-    `intra` maps a group to a frame over its columns ("(group)" is the token of the group); `inter` is a square frame
-    over groups. Rows are queries, columns are keys; where a group has one query for all, the row is "(group)".
+    `intra` maps a group to a frame over its members; `inter` is a square frame over groups. Rows are queries, columns
+    are keys.
     """
 
     intra: dict[str, pd.DataFrame]
@@ -46,15 +45,6 @@ def mean_weights(network: nn.Module, rows: TokenBatch) -> list[np.ndarray]:
             sums = [share.double().mean(dim=1).sum(dim=0).numpy() for share in weights]
             totals = [a + b for a, b in zip(totals, sums, strict=True)] if totals else sums
     return [total / len(rows) for total in totals]
-
-
-def name_weights(encoder: TokenEncoder, intra: Sequence[np.ndarray], inter: np.ndarray) -> Attention:
-    """Return the weights within every group and between groups, by the names of their rows and columns."""
-    groups, frames = list(encoder.groups), {}
-    for group, shares in zip(groups, intra, strict=True):
-        names = [*encoder.token_names(group), "(group)"]
-        frames[group] = pd.DataFrame(shares, names[-len(shares) :], names)  # one query for all is that of the group
-    return Attention(frames, pd.DataFrame(inter, groups, groups))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -78,13 +68,6 @@ class NCPP(NeuralPredictor):
     dropout: float = 0.1
     epochs: int = 25
     patience: int = 10
-
-    def attention(self, X: pd.DataFrame) -> Attention:
-        """Return the attention weights of the fitted network, averaged over the rows of X."""
-        means = mean_weights(self.network_, self.encode_inputs(X))
-        count = len(self.encoder_.groups)
-        last_intra = means[(self.n_intra_blocks - 1) * count : self.n_intra_blocks * count]
-        return name_weights(self.encoder_, last_intra, means[-1])
 
     def build_network(self, spec: TokenSpec, n_outputs: int) -> nn.Module:
         """Return an untrained network for tokens of these sizes."""

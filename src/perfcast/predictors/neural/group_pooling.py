@@ -13,7 +13,6 @@ from torch import nn
 from perfcast.features.encoding.tokens import TokenSpec
 from perfcast.nn.embedding import TokenBatch, distinct_rows
 from perfcast.nn.group_attention import GroupPoolingNetwork
-from perfcast.predictors.neural.attention import Attention, mean_weights, name_weights
 from perfcast.predictors.neural.neural_predictor import PREDICT_BATCH_SIZE, NeuralPredictor
 from perfcast.training.loop import BatchLoader
 
@@ -54,14 +53,6 @@ class GroupPoolingPredictor(NeuralPredictor):
             vectors.append(torch.cat([network.read_group(group, batch) for batch in batches])[inverse])
         groups = torch.stack(vectors, dim=1)
         return torch.cat([network.predict_groups(batch) for batch in groups.split(PREDICT_BATCH_SIZE)])
-
-    def attention(self, X: pd.DataFrame) -> Attention:
-        """Return the attention weights of the fitted network, averaged over the rows of X."""
-        means = mean_weights(self.network_, self.encode_inputs(X))
-        count = len(self.encoder_.groups)
-        # without a block between groups each one attends to itself alone
-        inter = means[-1] if len(means) > count else np.eye(count)
-        return name_weights(self.encoder_, means[:count], inter)
 
     def build_network(self, spec: TokenSpec, n_outputs: int) -> nn.Module:
         """Return an untrained network for tokens of these sizes."""

@@ -46,7 +46,7 @@ class _TabMBase(NeuralPredictor):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TabM(_TabMBase):
-    """TabM with the PLR(lite) embeddings of numbers that `mlp_plr` has."""
+    """TabM with PLR(lite) embeddings of numbers (arXiv 2203.05556): sines, one linear layer of all columns, ReLU."""
 
     n_frequencies: int = 8
     frequency_init_scale: float = 0.1

@@ -1,19 +1,16 @@
-"""Training and what models read: losses, amounts of training data, importance and attention."""
+"""Training and what models read: losses, amounts of training data, and importance of groups."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
 from perfcast.evaluation import Evaluation
-from perfcast.evaluation.supplementary_tables import BETWEEN
 from perfcast.report.plots.drawing import (
-    INK,
     declare_plot,
     legend_below,
     panels,
@@ -150,60 +147,7 @@ def _draw_errors(panel: Axes, evaluation: Evaluation, points: list[tuple[float, 
     panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5, 7)))
 
 
-_COLUMNS_SHOWN = 8
-_ON_CELLS = "#101418"
-"""A fixed color: INK turns light on a dark page, and cells stay light."""
 _SHOWN = 4
-
-
-@declare_plot(
-    "Attention maps",
-    "Mean attention over test rows of the best predictor that has it, on the split with its smallest error: "
-    "between groups of characteristics (rows are queries, columns are keys), and within each group the columns "
-    "with the most attention. Attention shows which inputs a network reads, not how the prediction would change "
-    "without them.",
-)
-def attention(evaluation: Evaluation) -> Figure | None:
-    """Draw the map between groups and one bar panel per group; None when no run has maps."""
-    maps = evaluation.tables["attention"]
-    if maps.empty:
-        return None
-    errors = {
-        (split, predictor): float(row["value"])
-        for split, predictor in sorted(set(zip(maps["split"], maps["predictor"], strict=True)))
-        if split in evaluation.splits and (row := evaluation.value(split, predictor)) is not None
-    }
-    if not errors:
-        return None
-    split, predictor = min(errors, key=lambda run: (errors[run], run))
-    mine = maps[(maps["split"] == split) & (maps["predictor"] == predictor)]
-    groups = sorted(set(mine["group"]) - {BETWEEN})
-    figure, axes = panels(1 + len(groups), columns=3, height=2.5)
-    _between(axes[0], mine[mine["group"] == BETWEEN])
-    for panel, group in zip(axes[1:], groups, strict=True):
-        shares = mine[mine["group"] == group].groupby("looks_at")["share"].mean().nlargest(_COLUMNS_SHOWN)
-        panel.barh(range(len(shares)), shares * 100, color="#0072b2")
-        panel.set_yticks(range(len(shares)), list(shares.index))
-        panel.invert_yaxis()
-        panel.set_title(group)
-        panel.set_xlabel("share, %")
-    figure.suptitle(f"{predictor} on {split}", fontsize=9, color=INK)
-    return figure
-
-
-def _between(panel: Axes, cells: pd.DataFrame) -> None:
-    shares = cells.pivot(index="asks", columns="looks_at", values="share")
-    panel.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    panel.set_xticks(range(len(shares.columns)), list(shares.columns), rotation=30, ha="right")
-    panel.set_yticks(range(len(shares.index)), list(shares.index))
-    panel.grid(visible=False)
-    for row, query in enumerate(shares.index):
-        for column, key in enumerate(shares.columns):
-            share = shares.loc[query, key]
-            panel.text(
-                column, row, f"{share:.0%}", ha="center", va="center", color="white" if share > 0.6 else _ON_CELLS
-            )
-    panel.set_title("between groups")
 
 
 @declare_plot(

@@ -43,9 +43,7 @@ FREE = {
     software.parse_jvm: "Oracle Java HotSpot 64-bit Server VM 1.8.0_25 on Linux, version 1.8.0_25",
     software.parse_older_compiler: "Intel C++ Compiler for Linux32 and Linux64 version 11.1 Build 20091130",
     memory.parse_older_memory: "16 GB (8x2 GB PC3-8500R, 2 rank, CL7-7-7, ECC)",
-    scalars.parse_characteristics: "Turbo Boost Technology up to 3.33 GHz",
     software.parse_older_operating_system: "SuSE Linux Enterprise Server 10 (x86_64) SP3, Kernel 2.6.16.60",
-    scalars.parse_older_orderable: "1,2 chips",
     software.parse_any_operating_system: "Microsoft Windows Server 2008 R2 Enterprise (64 bit)",
 }
 """Parsers of texts that need not be understood whole."""

@@ -1,9 +1,7 @@
 """Analytical models: announced gains of unmeasured cores and nothing announced later, memory limits, robust weights."""
 
-import ast
 import dataclasses
 from math import log1p
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -214,20 +212,3 @@ def test_every_split_has_the_gains_of_its_last_training_row():
         assert terms.power_gains == announcements.announced_power_index(when.max())
         days[name] = when.max()
     assert days["forward_2023"] < pd.Timestamp("2023-01-01") <= days["forward_2024"] < pd.Timestamp("2024-01-01")
-
-
-def test_gains_reach_predictors_through_the_terms_alone():
-    """So the tests above hold for every predictor: no other module reads a gain."""
-    root = Path(perfcast.__file__).parent
-    harmless = {"find_core", "ancestry", "core_table"}
-    readers = set()
-    for folder in ("predictors", "features", "nn", "inference", "decisions", "domains/servers/predictors"):
-        for path in (root / folder).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                is_reader = isinstance(node, ast.ImportFrom) and (node.module or "").endswith("announcements")
-                if is_reader and not {alias.name for alias in node.names} <= harmless:
-                    readers.add(path.relative_to(root).as_posix())
-    assert readers == {"domains/servers/predictors/terms.py"}
-    for name in ("hybrid_attention", "hybrid_ensemble"):
-        params = [perfcast.estimator(each).get_params() for each in (name, "hybrid_trees")]
-        assert params[0]["structure"] == params[1]["structure"]

@@ -179,7 +179,6 @@ def test_learners_reduce_the_error_of_the_analytical_models():
     errors = [np.abs(scores / truth - 1).mean() for scores in (predict_structure(predictor, test), predicted)]
     assert errors[1] < errors[0] / 2
     assert len(predictor.history_) >= SMALL["epochs"]
-    assert predictor.attention(test).inter.sum(axis=1).to_numpy() == pytest.approx(1.0, abs=1e-5)
 
 
 def build_network():
@@ -207,21 +206,15 @@ def test_groups_pool_their_columns_and_attend_to_the_others():
     assert moved[0].sum() == 1 and moved[1].all()
 
 
-def test_attention_weights_sum_to_one_and_ablation_parameters_remove_components():
+def test_ablation_parameters_remove_components():
     train = generate_servers(200)
     y, validation = compute_scores(train), np.arange(200) >= 150
-    predictor = GroupPoolingPredictor(d_token=8, d_block=16, epochs=1).fit(train, y, columns=COLUMNS)
-    attention = predictor.attention(train)
-    assert set(attention.intra) == {"processor", "workload"} and "base_mhz" in attention.intra["processor"].columns
-    for frame in (*attention.intra.values(), attention.inter):
-        np.testing.assert_allclose(frame.sum(axis=1), 1.0, atol=1e-5)
     structure = {name: {"announced_gains": False} for name in ("analytical", "analytical_time")}
     plain = hybrid_attention({"grouped": False}, structure=structure, weights_by={"backtests": False})
     plain.fit(train, y, columns=COLUMNS, validation=validation)
     assert plain.structure_["analytical"].terms_.clock_gains == {}
-    assert set(plain.weights_["any"].values()) == {1.0} and list(plain.attention(train).intra) == ["all"]
-    separate = GroupPoolingPredictor(d_token=8, d_block=16, epochs=1, n_blocks=0).fit(train, y, columns=COLUMNS)
-    assert (separate.attention(train).inter.to_numpy() == np.eye(2)).all()
+    assert set(plain.weights_["any"].values()) == {1.0}
+    assert list(plain.learners_["attention"].encoder_.groups) == ["all"]
 
 
 @pytest.mark.parametrize("left_out", [["attention"], ["boosting", "boosting_median", "gaussian_process"]])
@@ -231,5 +224,5 @@ def test_a_learner_can_be_left_out(left_out):
     predictor.fit(train, compute_scores(train), columns=COLUMNS)
     assert sorted(predictor.weights_["any"]) == sorted(LEARNERS - set(left_out))
     pd.testing.assert_frame_equal(reloaded(predictor).predict(train), predictor.predict(train))
-    # Callers read attention maps and learning curves only where hasattr reports them.
-    assert [hasattr(predictor, name) for name in ("attention", "history_")] == 2 * ["attention" not in left_out]
+    # callers read learning curves only where hasattr reports them
+    assert hasattr(predictor, "history_") == ("attention" not in left_out)

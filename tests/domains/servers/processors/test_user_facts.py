@@ -1,5 +1,6 @@
 """The table of facts of a user: one line per CPU model, refused with the reason, and in the data of a champion."""
 
+import csv
 from dataclasses import make_dataclass
 
 import pandas as pd
@@ -21,30 +22,28 @@ def write(path, *lines):
     return path
 
 
+def write_row(path, row):
+    with path.open("w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+        writer = csv.DictWriter(file, row)
+        writer.writeheader()
+        writer.writerow(row)
+    return path
+
+
 def assert_refused(folder, changes, message):
+    path = write_row(folder / "facts.csv", {**ROW, "tdp_w": "400", **changes})
     with pytest.raises(UserError, match=message) as refused:
-        user_facts.append_fact_row(folder / "facts.csv", {**ROW, "tdp_w": "400", **changes})
+        user_facts.read_user_facts(path)
     assert str(refused.value).isprintable()
-    assert list(folder.iterdir()) == []
 
 
-def test_added_lines_are_read_as_facts_by_key_and_a_model_is_added_once(tmp_path):
-    path = tmp_path / "facts.csv"
-    user_facts.append_fact_row(path, {**ROW, "tdp_w": "400", "cores_per_chip": "96"})
-    user_facts.append_fact_row(path, {**ROW, "cpu_model": "New 1", "family": "Turin", "tdp_w": "500"})
+def test_lines_are_read_as_facts_by_key(tmp_path):
+    path = write_row(tmp_path / "facts.csv", {**ROW, "tdp_w": "400", "cores_per_chip": "96"})
     facts = {(fact.cpu_model, fact.name): fact for fact in user_facts.read_user_facts(path)}
     assert facts["xeon 6799p", "tdp_w"].number == 400
+    assert facts["xeon 6799p", "cores_per_chip"].number == 96
     assert facts["xeon 6799p", "tdp_w"].source == "data sheet, page 2"
-    assert facts["new 1", "tdp_w"].family == "Turin"
-    before = path.read_bytes()
-    assert before.decode().splitlines()[0] == ",".join(user_facts.COLUMNS)
-    for changes, message in (
-        ({"cpu_model": "xeon 6799p", "tdp_w": "410"}, "line 2 has"),
-        ({"cpu_model": "Xeon 6798P", "tdp_w": "4000"}, "tdp_w must be a number from 5 to 2000 W"),
-    ):
-        with pytest.raises(UserError, match=message):
-            user_facts.append_fact_row(path, {**ROW, **changes})
-    assert path.read_bytes() == before
+    assert_refused(tmp_path, {"tdp_w": "4000"}, "tdp_w must be a number from 5 to 2000 W")
 
 
 def test_a_wrong_line_is_named(tmp_path):
@@ -74,34 +73,11 @@ def test_two_values_of_one_fact_are_refused_and_facts_of_a_user_come_first(tmp_p
     assert listed["channels_per_chip"].family == "Turin" and list_facts("Quantum 7", facts) == []
 
 
-def test_commands_add_and_list(tmp_path, capsys):
-    path = tmp_path / "facts.csv"
-    file = ["--facts", str(path)]
-    add = ["add", "Foo 1", "--family", "Turin", "--set", "tdp_w=300", "--source", "list", "--known-from", "2026-11-23"]
-    (tmp_path / "other.csv").write_text("cpu_model,watts\nEPYC 9755,500\n")
-    write(tmp_path / "two.csv", "EPYC 9755,,505,,2026-11-01,a,1", "EPYC 9755,,500,,2026-11-01,b,1")
-    for words, code, printed in (
-        ([*add, *file], 0, f"{path}: Foo 1 added; commands use it with --facts {path}\n"),
-        ([*add, *file], 2, "line 2 has 'Foo 1' already"),
-        (["list", "foo 1", *file], 0, "300 W"),
-        (["list", "Quantum 7", *file], 2, ""),
-        (["list", "foo 1"], 2, ""),
-        (["list", "foo 1", "--facts", "absent.csv"], 2, "must exist"),
-        (["list", "foo 1", "--facts", str(tmp_path / "other.csv")], 2, "'watts'"),
-        (["list", "foo 1", "--facts", str(tmp_path / "two.csv")], 2, "tdp_w is 500 and 505"),
-    ):
-        assert main(["facts", *words]) == code
-        output = capsys.readouterr()
-        assert printed in (output.err if code else output.out)
-
-
-@pytest.mark.reliability("wrong lines in a user's table of facts")
 @pytest.mark.parametrize("day", ["NaT", "nan", "now", "today", "-1", "2026", "20261123", "0001-01-01", "9999-12-31"])
 def test_only_days_are_days(tmp_path, day):
     assert_refused(tmp_path, {"known_from": day}, "known_from must be a day, YYYY-MM-DD, from 1970 to 2100")
 
 
-@pytest.mark.reliability("wrong lines in a user's table of facts")
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -124,7 +100,6 @@ def test_texts_and_counts_are_checked(tmp_path, changes, message):
     assert_refused(tmp_path, changes, message)
 
 
-@pytest.mark.reliability("wrong lines in a user's table of facts")
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -133,22 +108,11 @@ def test_texts_and_counts_are_checked(tmp_path, changes, message):
         (b"cpu_model,tdp_w,known_from,source\nXeon 6798P,400,2026-11-23,x,5\n", "line 2 has 5, the first line 4"),
     ],
 )
-def test_a_wrong_file_is_refused_and_left_alone(tmp_path, content, message):
+def test_a_wrong_file_is_refused(tmp_path, content, message):
     path = tmp_path / "facts.csv"
     path.write_bytes(content)
     with pytest.raises(UserError, match=message):
         user_facts.read_user_facts(path)
-    with pytest.raises(UserError):
-        user_facts.append_fact_row(path, {**ROW, "tdp_w": "400"})
-    assert path.read_bytes() == content
-
-
-def test_earlier_lines_stay_when_a_line_is_added(tmp_path):
-    path = write(tmp_path / "facts.csv", "Xeon 6798P,,400,,2026-11-23,x,1")
-    user_facts.append_fact_row(path, {**ROW, "tdp_w": "410", "cores_per_chip": "96"})
-    facts = {(fact.cpu_model, fact.name): fact.value for fact in user_facts.read_user_facts(path)}
-    assert facts["xeon 6798p", "tdp_w"] == "400"
-    assert (facts["xeon 6799p", "tdp_w"], facts["xeon 6799p", "cores_per_chip"]) == ("410", "96")
 
 
 DAY = pd.Timestamp("2026-11-23")

@@ -224,7 +224,7 @@ def test_related_predictors_may_agree_where_their_backtests_differ(tmp_path):
         folder = tmp_path / str(second)
         runs = tuple(
             write_run(folder, predictions(), name, backtest=backtests[place])
-            for name, place in (("ridge", 0), ("lasso", second))
+            for name, place in (("ridge", 0), ("other_ridge", second))
         )
         for run in runs:
             write_json(run.folder / "model" / "predictor.json", {"class": "perfcast.predictors.linear:Ridge"})

@@ -15,11 +15,10 @@ from perfcast.cli.main import main
 from perfcast.config.conf_files import read_yaml
 from perfcast.config.experiment_params import Params, validate
 from perfcast.ops import doctor
-from perfcast.ops.doctor import BROKEN, CARE, FINE, ProjectPlace, check_results, examine
+from perfcast.ops.doctor import BROKEN, CARE, FINE, ProjectPlace, examine
 from perfcast.ops.run_lock import hold_results
 from perfcast.sources.locations import SourcePlaces
 from perfcast.utils.io import atomic_path, remove_path
-from perfcast.utils.result_digests import record_digests
 
 PROJECT = Path(__file__).parents[4]
 
@@ -146,19 +145,6 @@ def test_check_tracking_says_whether_the_store_answers(project):
     finding = single(doctor.check_tracking(options))
     assert (finding.state, "\n" in finding.fact) == (CARE, False)
     assert "a run keeps its results" in finding.fact, "a store that fails stops no run"
-
-
-def test_deep_check_leaves_out_what_no_stage_reads(project):
-    small = project / "results" / "small"
-    for path in (small / "logs", small / "mlflow", small / "benchmarks", project / "results" / "performance"):
-        path.mkdir(parents=True)
-        (path / "table.csv").touch()
-    (small / "report.html").touch()
-    (small / "metrics.json").touch()
-    record_digests(small / "metrics.json")
-    assert [finding.state for finding in check_results(make_place(project))] == [FINE]
-    (small / "metrics.json").write_text("changed")
-    assert [finding.state for finding in check_results(make_place(project))] == [BROKEN, FINE]
 
 
 def test_doctor_command_fails_on_a_broken_check(project, capsys, tmp_path):

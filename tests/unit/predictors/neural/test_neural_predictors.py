@@ -127,13 +127,14 @@ def test_feed_forward_has_a_hidden_layer_and_bends() -> None:
 def test_scores_are_scaled_by_the_root_of_the_depth() -> None:
     torch.manual_seed(0)
     block, tokens = AttentionBlock(16, 2, [5], 0.0), torch.randn(3, 5, 16)
-    weights: list[torch.Tensor] = []
     with torch.inference_mode():
-        block(tokens, weights)
-        query, key, _ = block.project(block.norm(tokens)).chunk(3, dim=-1)
-        query, key = (part.view(3, 5, 2, 8).transpose(1, 2) for part in (query, key))
-        expected = torch.softmax(query @ key.transpose(-1, -2) / 8**0.5, dim=-1)
-    torch.testing.assert_close(weights[0], expected)
+        query, key, value = block.project(block.norm(tokens)).chunk(3, dim=-1)
+        query, key, value = (part.view(3, 5, 2, 8).transpose(1, 2) for part in (query, key, value))
+        shares = torch.softmax(query @ key.transpose(-1, -2) / 8**0.5, dim=-1)
+        mixed = (shares @ value).transpose(1, 2).reshape(3, 5, 16)
+        expected = tokens + block.merge(mixed)
+        expected = expected + block.ffn(block.ffn_norm(expected))
+        torch.testing.assert_close(block(tokens), expected)
 
 
 def test_intra_attention_keeps_groups_apart_and_inter_attention_lets_them_hear_of_each_other() -> None:
@@ -154,19 +155,6 @@ def test_intra_attention_keeps_groups_apart_and_inter_attention_lets_them_hear_o
         made(replace(given, numbers=given.numbers + torch.tensor([[1.0, 0.0, 0.0]])))
     # The first number is memory's; the vector of every other group moves with it.
     assert ((seen[0] - seen[1]).abs().amax(dim=(0, 2)) > 1e-5).all()
-
-
-def test_attention_tells_where_the_network_looks_on_average_over_rows() -> None:
-    X = frame()
-    predictor = ncpp(n_intra_blocks=2).fit(X, X[["cores"]].set_axis(["score"], axis=1), columns=COLUMNS)
-    seen = predictor.attention(X.iloc[:6])
-    assert list(seen.intra) == list(seen.inter.index) == ["memory", "processor", "workload"]
-    assert list(seen.intra["processor"].columns) == ["cores", "mhz", "family", "(group)"]
-    for matrix in (*seen.intra.values(), seen.inter):
-        np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-5)
-        assert (matrix.to_numpy() >= 0).all()
-    parts = [predictor.attention(X.iloc[[row]]).inter.to_numpy() for row in range(6)]
-    np.testing.assert_allclose(seen.inter, np.mean(parts, axis=0), atol=1e-6)
 
 
 def questions() -> pd.DataFrame:

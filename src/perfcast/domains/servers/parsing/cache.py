@@ -16,9 +16,7 @@ from perfcast.domains.servers.parsing.text_normalization import (
 
 _MB_PER = {"KB": 1 / 1024, "MB": 1.0, "GB": 1024.0}
 _SIZE = r"(\d{1,6}(?:\.\d{1,4})?) ?([KMG]B)"
-_L1 = compile_pattern(
-    rf"^(?:{_SIZE}|(?P<traces>\d{{1,3}} K micro-ops)) I ?\+ ?{_SIZE} D on chip per (?P<scope>core|chip)$"
-)
+_L1 = compile_pattern(rf"^(?:{_SIZE}|(?P<traces>\d{{1,3}} K micro-ops)) I ?\+ ?{_SIZE} D on chip per (?:core|chip)$")
 _L1_SHARED = compile_pattern(
     rf"^{_SIZE} I on chip per chip, ?{_SIZE} (?:I )?shared ?/ ?([1-9]\d?) cores?; ?{_SIZE} D on chip per core$"
 )
@@ -38,11 +36,10 @@ _REWRITES = read_rules("cache")
 
 @dataclass(frozen=True)
 class L1Cache:
-    """First level. Units: KiB per `l1_scope`, core or chip; a trace cache, counted in micro-operations, has no size."""
+    """First level. Units: KiB as stated, of a core; a trace cache, counted in micro-operations, has no size."""
 
     l1i_kb: float | None = None
     l1d_kb: float | None = None
-    l1_scope: str | None = None
 
 
 @dataclass(frozen=True)
@@ -76,12 +73,12 @@ def parse_l1(text: str) -> L1Cache:
     """Parse values such as `48 KB I + 24 KB D on chip per core`, or an instruction cache that cores share."""
     value = normalize(text)
     if shared := _L1_SHARED.match(value):
-        return L1Cache(_to_kib(shared[3], shared[4]) / int(shared[5]), _to_kib(shared[6], shared[7]), "core")
+        return L1Cache(_to_kib(shared[3], shared[4]) / int(shared[5]), _to_kib(shared[6], shared[7]))
     match = _L1.match(value)
     if match is None:
         return L1Cache()
     code = None if match["traces"] else _to_kib(match[1], match[2])
-    return L1Cache(code, _to_kib(match[4], match[5]), match["scope"].lower())
+    return L1Cache(code, _to_kib(match[4], match[5]))
 
 
 def parse_l2(text: str) -> L2Cache:

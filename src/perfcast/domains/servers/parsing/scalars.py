@@ -1,4 +1,4 @@
-"""Parsers of columns with one value or two: number, flag, pointer size, month, link, orderable chips, turbo and bus."""
+"""Parsers of columns with one value or two: number, flag, pointer size, month, link, orderable chips."""
 
 from __future__ import annotations
 
@@ -12,19 +12,11 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 _MONTH = compile_pattern(rf"^({'|'.join(_MONTHS)})[- ](\d{{4}})$")
 _NUMBER = compile_pattern(r"^[+-]?\d{1,12}(?:\.\d{1,12})?$")
 _POINTER = compile_pattern(r"^(32/64|32|64)[- ]?bits?$")
-_IDENTIFIER = compile_pattern(
-    r"(?<![\w-])((?:cpu20(?:17|26)|power_ssj2008|jbb2015)-(\d{4})(\d{2})(\d{2})-\d{5})(?![\w-])"
-)
+_IDENTIFIER = compile_pattern(r"(?<![\w-])((?:cpu20(?:17|26)|power_ssj2008)-(\d{4})(\d{2})(\d{2})-\d{5})(?![\w-])")
 
 _CORES = compile_pattern(r";[\d,. ]{1,60}cores?\b")
 _RANGE = compile_pattern(r"(?<!\w)(\d{1,3}) ?(?:-|\bto\b) ?(\d{1,3})(?!\w)")
 _COUNT = compile_pattern(r"(?<!\w)\d{1,3}(?!\w)")
-_OTHER_UNITS = compile_pattern(
-    r"\bcores?\b|\bCMUs?\b|\bCMPs?\b|\bboards?\b|\bblades?\b|\bcells?\b|\bnodes?\b|\bbooks?\b"
-)
-_TURBO = compile_pattern(r"\bup to (\d(?:\.\d{1,3})?) ?GHz")
-_TURBO_OFF = compile_pattern(r"\bturbo\b.{0,40}\b(?:disabled|off|not[ -]enabled|is not enabled)\b")
-_BUS = compile_pattern(r"(?<![\w.])(\d{3,4}) ?(?:MHz|MT/s)?,? ?(?:system bus|front[ -]side bus|bus|FSB)\b")
 
 
 @dataclass(frozen=True)
@@ -85,33 +77,3 @@ def parse_orderable(text: str) -> Orderable:
     numbers |= {int(number) for number in _COUNT.findall(_RANGE.sub(" ", value))}
     counts = sorted(numbers - {0})
     return Orderable(counts[0], counts[-1]) if counts else Orderable()
-
-
-def parse_older_orderable(text: str) -> Orderable:
-    """Parse values such as `1 or 2 chips`; a text that counts cores, boards or blades has no counts."""
-    return Orderable() if _OTHER_UNITS.search(normalize(text)) else parse_orderable(text)
-
-
-@dataclass(frozen=True)
-class Characteristics:
-    """Turbo clock and bus as stated; None for what the text omits.
-
-    Units: `turbo_mhz` MHz, `bus_mts` MT/s of the front-side bus (its "MHz" are transfers).
-    """
-
-    turbo_mhz: float | None = None
-    turbo_off: bool | None = None
-    bus_mts: float | None = None
-
-
-def parse_characteristics(text: str) -> Characteristics:
-    """Parse values such as `Intel Turbo Boost Technology up to 2.80 GHz` or `1333 MHz system bus`."""
-    value = normalize(text)
-    off = _TURBO_OFF.search(value) is not None
-    turbo = None if off else _TURBO.search(value)
-    bus = _BUS.search(value)
-    return Characteristics(
-        turbo_mhz=float(round(float(turbo[1]) * 1000)) if turbo else None,
-        turbo_off=True if off else None,
-        bus_mts=float(bus[1]) if bus else None,
-    )

@@ -61,9 +61,7 @@ class Compiler:
 
     Vendor and version are those of the C/C++ compiler, the oneAPI one where there are two. `compiler_major_minor`
     is text. `compiler_classic`: an Intel compiler of the classic code base is among them; `oneapi`: one of oneAPI is;
-    `mixed_fortran`: Fortran uses another vendor or version than C/C++. Of an older result they are those named first,
-    and `mixed_compilers` is True where compilers of several vendors are named, as integer and floating-point programs
-    or peak and base may use different ones.
+    `mixed_fortran`: Fortran uses another vendor or version than C/C++. Of an older result they are those named first.
     """
 
     compiler_vendor: str | None = None
@@ -71,7 +69,6 @@ class Compiler:
     compiler_classic: bool | None = None
     oneapi: bool | None = None
     mixed_fortran: bool | None = None
-    mixed_compilers: bool | None = None
     parts: tuple[CompilerPart, ...] = ()
 
     @property
@@ -139,7 +136,7 @@ def parse_older_compiler(text: str) -> Compiler:
     vendor, end = named[0][1], named[1][0] if len(named) > 1 else len(value)
     # What follows the second vendor's name is the version of that one.
     version = _find_version(vendor, _NOISE.sub(" ", value[:end]))
-    return Compiler(vendor, version, mixed_compilers=len(named) > 1)
+    return Compiler(vendor, version)
 
 
 def parse_described_compiler(text: str) -> Compiler:
@@ -157,7 +154,7 @@ def parse_described_compiler(text: str) -> Compiler:
         if versioned.complete:
             return versioned
     older = parse_older_compiler(text)
-    return replace(older, mixed_compilers=None) if older.compiler_vendor else Compiler(compiler_vendor=vendor)
+    return older if older.compiler_vendor else Compiler(compiler_vendor=vendor)
 
 
 def _find_version(vendor: str, text: str) -> str | None:

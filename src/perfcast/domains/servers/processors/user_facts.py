@@ -5,7 +5,6 @@ A champion takes them into its reference data.
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +31,6 @@ from perfcast.domains.servers.processors.facts import (
 from perfcast.sources.bounded_files import PLAIN, header_of, records, text_lines, unpacked
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
-from perfcast.utils.io import atomic_path
 
 if TYPE_CHECKING:
     from perfcast.inference.champion import Champion
@@ -72,7 +70,7 @@ def read_user_facts(path: Path) -> tuple[Fact, ...]:
 def _read_rows(path: Path) -> list[tuple[int, dict[str, str]]]:
     """Return the lines of a table with their numbers."""
     if not Path(path).is_file():
-        raise UserError("a table of facts must exist", f"there is no {path}", "`perfcast facts add` begins one")
+        raise UserError("a table of facts must exist", f"there is no {path}", "write one, or correct the name")
     remedy = "the first line names the columns: " + ",".join(COLUMNS)
     with unpacked(Path(path), PLAIN, most=size_limits.TABLE, remedy=remedy) as file:
         lines = text_lines(file, Path(path).name, remedy=remedy)
@@ -165,25 +163,6 @@ def find_fact_problems(facts: Sequence[Fact]) -> Iterator[str]:
         other = first.setdefault((fact.cpu_model, fact.family, fact.name), fact)
         if other is not fact:
             yield f"{fact.cpu_model or fact.family}: {fact.name} is {' and '.join(sorted((other.value, fact.value)))}"
-
-
-def append_fact_row(path: Path, row: Mapping[str, str]) -> None:
-    """Add one CPU model to the table of a user; a table that does not exist is begun.
-
-    Raises: UserError for a line with a problem, or where the file has the CPU model already.
-    """
-    before = _read_rows(path) if Path(path).is_file() and read_user_facts(path) else []
-    key = cpu_model_key(row["cpu_model"]) if row.get("cpu_model") else ""
-    twice = [number for number, other in before if cpu_model_key(other.get("cpu_model") or "-") == key]
-    problem = f"line {twice[0]} has {row['cpu_model']!r} already" if twice else None
-    if problem := problem or next(find_row_problems(row, "the new line"), None):
-        raise UserError(f"a line of {path} must state facts of a new CPU model", problem, "correct it")
-    rows = [*(other for _, other in before), row]
-    names = dict.fromkeys(name for other in (dict.fromkeys(COLUMNS), *rows) for name in other)
-    with atomic_path(Path(path)) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, names, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 def add_user_facts(champion: Champion, facts: Sequence[Fact]) -> Champion:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import lzma
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -32,7 +31,6 @@ _UNUSED = ("Disclosure URL", "Disclosures")
 _PAGE = re.compile(r"\w+/results/\w+/\w+-\d{8}-\d{5}")
 _COMPRESS: dict[str, Callable[[bytes], bytes]] = {
     ".csv": bytes,
-    ".xz": partial(lzma.compress, preset=1),
     # The header has no name and no time, so equal rows give equal bytes.
     ".gz": partial(gzip.compress, mtime=0),
 }
@@ -80,8 +78,7 @@ class Machine:
 
     def describe(self, dimms: int) -> dict[str, Any]:
         """Return the values of the texts about the machine with a number of modules."""
-        dimm_gb = self.dimm_gb if self.cpu_model.launch >= (2017, 1) else self.dimm_gb // 8
-        total, year = dimms * dimm_gb, self.month // 12
+        total, year = dimms * self.dimm_gb, self.month // 12
         return {
             **self.cpu_model.values,
             "machine": self,
@@ -90,10 +87,9 @@ class Machine:
             "year": year,
             "classic": year - 1999,
             "java": 10 + (year - 2018) * 2,
-            "wording": self.month + int(self.system[-3]),
             "dimms": dimms,
-            "dimm_gb": dimm_gb,
-            "dimm_mb": dimm_gb * 1024,
+            "dimm_gb": self.dimm_gb,
+            "dimm_mb": self.dimm_gb * 1024,
             "total_gb": total,
             "capacity": f"{total // 1024} TB" if total % 1024 == 0 else f"{total} GB",
         }
@@ -111,8 +107,6 @@ class GeneratedDump:
     suites: Sequence[str]
     months: tuple[int, int]
     draw: Callable[[Machine, str, int, np.random.Generator], Values]
-    cpu_models: Sequence[CpuModel] = CPU_MODELS
-    end: str = "\r\n"
 
     @property
     def name(self) -> str:
@@ -137,7 +131,7 @@ class GeneratedDump:
     def draw_results(self, rows: int, random: np.random.Generator) -> list[Row]:
         """Draw sound results; the CPU models are drawn evenly, so that few rows already span the years and families."""
         layout = {column: texts for column, texts in read_layout(self.name).items() if column not in _UNUSED}
-        models = [model for model in self.cpu_models if model.launch_month <= self.months[1]]
+        models = [model for model in CPU_MODELS if model.launch_month <= self.months[1]]
         vendors = [row for row in read_table(__package__, "vendors.csv") if row["dump"] == self.name]
         made: list[Row] = []
         drawn: list[int] = []
@@ -202,9 +196,9 @@ class GeneratedDump:
         *first, last = fields
         buffer = io.StringIO()
         if last.startswith("http"):
-            csv.writer(buffer, lineterminator=f",{last}{self.end}").writerow(first)
+            csv.writer(buffer, lineterminator=f",{last}\r\n").writerow(first)
         else:
-            csv.writer(buffer, lineterminator=self.end).writerow([*first, last])
+            csv.writer(buffer, lineterminator="\r\n").writerow([*first, last])
         return buffer.getvalue().encode()
 
 
@@ -218,7 +212,5 @@ def draw_nodes(machine: Machine, nodes: int, random: np.random.Generator) -> dic
         "rate": 4800 if described["ddr"] == 5 else 3200,
         "cores_of_nodes": machine.cores * nodes,
         "chips_of_nodes": machine.chips * nodes,
-        "threads_of_nodes": machine.cores * machine.threads_per_core * nodes,
-        "dimms_of_nodes": described["dimms"] * nodes,
         "gb_of_nodes": described["total_gb"] * nodes,
     }

@@ -117,26 +117,20 @@ class CpuModel:
             "mhz": self.mhz,
             "ghz": self.mhz / 1000,
             "turbo_ghz": self.turbo_mhz / 1000,
-            "launch_year": self.launch[0],
-            "marked": self.name.replace("Intel Xeon", "Intel® Xeon®").replace("EPYC", "EPYC™"),
             "ddr": int(self.number("ddr_gen", 4)),
             "limit": int(self.number("max_mts_1dpc", 3200)),
             "half_l3_mb": self.l3_mb / 2,
             "half_cores": self.cores // 2,
-            "bus_l2_mb": 3 * self.cores,
-            "shared_l1i_kb": 32 * self.cores,
         }
 
 
-def _read_cpu_models(generation: str) -> tuple[CpuModel, ...]:
+def _read_cpu_models() -> tuple[CpuModel, ...]:
     models = []
     for row in read_table(__package__, "cpu_models.csv"):
-        if row["generation"] == generation:
-            year, month = map(int, row["launch"].split("-"))
-            models.append(CpuModel(row["name"], int(row["cores"]), int(row["mhz"]), (year, month)))
+        year, month = map(int, row["launch"].split("-"))
+        models.append(CpuModel(row["name"], int(row["cores"]), int(row["mhz"]), (year, month)))
     return tuple(models)
 
 
-CPU_MODELS, OLDER_CPU_MODELS = _read_cpu_models("2017"), _read_cpu_models("2006")
-"""CPU models since 2017, and of 2006 to 2013, by launch; names of real families, so their naming rules and facts apply.
-One of each is unknown."""
+CPU_MODELS = _read_cpu_models()
+"""CPU models since 2017 by launch; names of real families, so their naming rules and facts apply. One is unknown."""

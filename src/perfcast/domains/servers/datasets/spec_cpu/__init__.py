@@ -1,1 +1,1 @@
-"""Published SPEC CPU2017 and CPU2006 results."""
+"""Published SPEC CPU2017 and CPU2026 results."""

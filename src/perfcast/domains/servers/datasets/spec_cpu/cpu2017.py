@@ -25,21 +25,17 @@ def name_suites(year: int) -> dict[str, str]:
 
 
 def screen_scores(frame: pd.DataFrame, quarantine: Quarantine, *, first: str) -> pd.DataFrame:
-    """Quarantine results before the `first` month of the suite, without a score, and with impossible counts.
-
-    Fewer enabled cores than installed are possible where the dump states cores per chip.
-    """
+    """Quarantine results before the `first` month of the suite, without a score, and with impossible counts."""
     early = frame["published_month"] < pd.Timestamp(first)
     frame = quarantine.reject(
         frame, early, "date_impossible", "Published " + frame.loc[early, "Published"].astype("str")
     )
     scoreless = frame["base_score"] == 0
-    named = "result_id" if "Disclosure" in frame else "Processor"
-    frame = quarantine.reject(frame, scoreless, "no_score", frame.loc[scoreless, named].astype("str"))
+    frame = quarantine.reject(frame, scoreless, "no_score", frame.loc[scoreless, "result_id"].astype("str"))
     cores, chips = frame["cores"], frame["chips"]
-    per_chip = frame["cores_per_chip_stated"] if "cores_per_chip_stated" in frame else cores / chips.replace(0, np.nan)
+    per_chip = cores / chips.replace(0, np.nan)
     whole = (cores % 1 == 0) & (chips % 1 == 0) & (per_chip % 1 == 0) & (cores >= 1) & (chips >= 1)
-    possible = whole & per_chip.between(1, spec_dump.MAX_CORES_PER_CHIP) & (cores <= chips * per_chip)
+    possible = whole & per_chip.between(1, spec_dump.MAX_CORES_PER_CHIP)
     possible &= frame["threads_per_core"].isin(spec_dump.THREADS_PER_CORE)
     detail = spec_dump.describe_counts(frame[~possible], ["cores", "chips", "threads_per_core"])
     return quarantine.reject(frame, ~possible, "impossible_counts", detail)

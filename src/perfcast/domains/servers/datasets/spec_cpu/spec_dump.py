@@ -104,8 +104,7 @@ class SpecDump:
 
     `screen` quarantines rows that are no results, `derive` adds columns after parsing, `repair` corrects joined rows.
     `optional` raw columns are read for `screen` where the dump has them. Rows that are equal in the columns of
-    `near_copies` are of one block. `facts` are those of the table. `table` names that of `columns.csv`, by default
-    the source.
+    `near_copies` are of one block. `facts` are those of the table.
     """
 
     source: str
@@ -119,19 +118,17 @@ class SpecDump:
     optional: tuple[str, ...] = ()
     near_copies: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
-    table: str = ""
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """Standard columns in table order."""
-        return read_columns(__package__, "columns.csv", self.table or self.source.removeprefix("spec_"))
+        return read_columns(__package__, "columns.csv", self.source.removeprefix("spec_"))
 
     @cached_property
     def described(self) -> Mapping[str, list[RawColumn]]:
         """Raw columns by kind: required, identity, parsed, name, other.
 
-        Without a required column a row is no result. Without an identity the line identifies a row. A name is the
-        result of its reader.
+        Without a required column a row is no result. A name is the result of its reader.
         """
         readers: dict[str, Reader] = {
             **READERS,
@@ -208,7 +205,7 @@ class SpecDump:
             table,
             build_rejected_frame(quarantine.rejections),
             rows_in,
-            {"identical_but_for_disclosure" if self.described["identity"] else "identical": identical},
+            {"identical_but_for_disclosure": identical},
             summarize_quality(frame, table, repairs.counts),
         )
 
@@ -291,10 +288,6 @@ def _type_columns(dump: SpecDump, raw: pd.DataFrame) -> pd.DataFrame:
     for column in (*dump.described["required"], *dump.described["identity"]):
         parsed = parse_column(raw[column.raw], column.read, column.names)
         typed |= {name: parsed[name] for name in column.names}
-    if "result_id" not in typed:
-        # The lines identify rows, because the file's checksum is verified.
-        prefix = dump.source.removeprefix("spec_")
-        typed["result_id"] = f"{prefix}-" + raw["line_in_file"].map("{:05d}".format)
     return raw.assign(**{name: pd.to_datetime(typed[name]) if name in _DATES else typed[name] for name in typed})
 
 

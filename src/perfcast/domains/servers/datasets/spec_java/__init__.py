@@ -1,1 +1,1 @@
-"""Published SPECpower_ssj2008 and SPECjbb2015 results."""
+"""Published SPECpower_ssj2008 results."""

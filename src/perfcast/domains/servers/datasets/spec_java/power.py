@@ -1,6 +1,4 @@
-"""Published SPECpower_ssj2008 results: one row per result, scaled to one node; and the parts of both Java benchmarks.
-
-The targets are operations and watts."""
+"""Published SPECpower_ssj2008 results: one row per result, scaled to one node; the targets are operations and watts."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ from perfcast.domains.servers.processors.cpu_names import cpu_model_key
 from perfcast.schema.table import Kind
 
 _COLUMNS = {column.name: column for column in read_columns(spec_dump.__package__, "columns.csv", "power")}
-"""Standard columns of SPECpower; those of processors and memory are the same in both dumps."""
+"""Standard columns by name."""
 
 _REWRITES = read_rules("processors of Java results")
 _MISTYPED = {
@@ -35,7 +33,6 @@ _MISTYPED = {
 """Key with a missing or wrong series -> the only CPU model of that number."""
 
 _NUMBER = compile_pattern(r"^\d{1,12}(?:\.\d{1,12})?(?:e\+?\d{1,2})?$")
-_FIRST_NUMBER = re.compile(r"^\s*([\d.,]+)")
 _THOUSANDS = compile_pattern(r"(?<=\d),(?=\d{3}(?:\D|$))")
 _MAX_CHIPS = 64
 _LARGEST_L3_MB, _LARGEST_L3_OF_A_CORE_MB = 2048, 32
@@ -71,7 +68,6 @@ def parse_form_factor(text: str) -> str | None:
 
 READERS: Mapping[str, spec_dump.Reader] = {
     "number": parse_measured,
-    "first number": lambda text: parse_measured((_FIRST_NUMBER.match(text) or ["", ""])[1]),
     "l1": lambda text: parse_l1(rewrite_cache_text(text)),
     "l2": lambda text: parse_l2(rewrite_cache_text(text)),
     "l3": lambda text: parse_l3(rewrite_cache_text(text)),

@@ -1,1 +1,0 @@
-"""Add, list and check dated facts of CPU models."""
