@@ -158,14 +158,14 @@ def _describe_run(run: _Run, random: np.random.Generator, fillers: int) -> Itera
         flows = share * levels * [_TRAFFIC[run.workloads[tenant]] for tenant in active]
         for place, tenant in enumerate(active):
             neighbors = flows.sum() - flows[place]
-            kept = 1 - _SENSITIVITY * _TRAFFIC[run.workloads[tenant]] * neighbors
+            unharmed = 1 - _SENSITIVITY * _TRAFFIC[run.workloads[tenant]] * neighbors
             late = 0.5 if random.random() < 0.004 else 0.001
             yield {
                 **_places(run, second, active, tenant),
                 **_labels(
                     alone=run.operations[tenant] * levels[place],
                     share=share[place],
-                    kept=kept,
+                    unharmed=unharmed,
                     spread=run.spread,
                     late=late,
                     random=random,
@@ -202,7 +202,7 @@ def _labels(
     *,
     alone: float,
     share: float,
-    kept: float,
+    unharmed: float,
     spread: float,
     late: float,
     random: np.random.Generator,
@@ -211,10 +211,10 @@ def _labels(
 
     Args:
         share: Share of the processor time that the tenant wanted.
-        kept: Share of its throughput that the neighbors' traffic leaves.
+        unharmed: Share of its throughput that the neighbors' traffic leaves.
     """
-    throughput = alone * share * kept * (1 + NOISE * random.normal())
-    tail = _TAIL / (share**1.5 * kept) * (1 + 2 * NOISE * abs(random.normal()))
+    throughput = alone * share * unharmed * (1 + NOISE * random.normal())
+    tail = _TAIL / (share**1.5 * unharmed) * (1 + 2 * NOISE * abs(random.normal()))
     reasons = {"reference": spread > 0.05, "late": late > 0.1}
     return {
         "throughput": throughput,

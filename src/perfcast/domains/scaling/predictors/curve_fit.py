@@ -167,7 +167,7 @@ def fit_broken_laws(run_sets: Sequence[tuple[np.ndarray, np.ndarray]]) -> list[B
     broken = [problem for problem in problems if problem[2].identified]
     starts = len(_PLACES) * len(_EXPONENTS)
     fitted = iter(robust_fit.fit_in_batches(broken, lambda problem: len(problem[0]) * starts, _fit_broken_batch))
-    return [next(fitted) if law.identified else law for _, _, law in problems]
+    return [next(fitted) if curve.identified else curve for _, _, curve in problems]
 
 
 def _without_break(power_sum: PowerSum, identified: bool) -> BrokenLaw:
@@ -188,8 +188,8 @@ def _fit_broken_batch(
 ) -> list[BrokenLaw]:
     """Fit laws with about the same number of runs, each from every start; the laws given are those without a break."""
     count = len(problems)
-    laws = [law for _, _, law in problems]
-    t = robust_fit.padded([compute - law.center for compute, _, law in problems])
+    curves = [curve for _, _, curve in problems]
+    t = robust_fit.padded([compute - curve.center for compute, _, curve in problems])
     log_values = robust_fit.padded([np.log(values) for _, values, _ in problems])
     is_run = robust_fit.known_places([values for _, values, _ in problems])
     least = np.where(is_run, log_values, np.inf).min(axis=1)
@@ -201,11 +201,11 @@ def _fit_broken_batch(
     owners = np.repeat(np.arange(count), len(starts))
     theta = np.empty((len(owners), 5))
     for row, (owner, (quantile, (before, after))) in enumerate(zip(owners.tolist(), starts * count, strict=True)):
-        law = laws[owner]
-        logs = np.log(np.maximum([law.constant, law.factor], 1e-300))
+        curve = curves[owner]
+        logs = np.log(np.maximum([curve.constant, curve.factor], 1e-300))
         theta[row, :2] = np.maximum(logs, floor[owner])
-        theta[row, 2] = law.before * before
-        theta[row, 3] = law.before * after
+        theta[row, 2] = curve.before * before
+        theta[row, 3] = curve.before * after
         theta[row, 4] = np.quantile(t[owner][is_run[owner]], quantile)
 
     def model(theta: np.ndarray, chosen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -239,6 +239,6 @@ def _fit_broken_batch(
     solved = solved[best]
     solved[:, :2] = np.exp(solved[:, :2])
     fitted = []
-    for (constant, factor, before, after, place), law in zip(solved.tolist(), laws, strict=True):
-        fitted.append(BrokenLaw(constant, factor, before, after, place, law.center))
+    for (constant, factor, before, after, place), curve in zip(solved.tolist(), curves, strict=True):
+        fitted.append(BrokenLaw(constant, factor, before, after, place, curve.center))
     return fitted

@@ -74,8 +74,8 @@ def fit_power_sums(run_sets: Sequence[Runs], *, tied: bool = False) -> list[Powe
     for identified in (True, False):
         chosen = {key: runs for key, runs in distinct.items() if _is_identified(runs[0], tied) is identified}
         fit = partial(_fit_batch, tied=tied, identified=identified)
-        laws = robust_fit.fit_in_batches(list(chosen.values()), lambda runs: len(runs[1]), fit)
-        fitted |= zip(chosen, laws, strict=True)
+        power_sums = robust_fit.fit_in_batches(list(chosen.values()), lambda runs: len(runs[1]), fit)
+        fitted |= zip(chosen, power_sums, strict=True)
     return [fitted[key] for key in keys]
 
 
@@ -113,19 +113,19 @@ def _fit_batch(run_sets: Sequence[Runs], *, tied: bool, identified: bool) -> lis
         start = (refined, powers)
         refined, powers, losses = _refine(centered[owners], values[owners], is_run[owners], start, tied=tied)
 
-    laws = []
+    power_sums = []
     for number, center in enumerate(centers):
         of_law = np.flatnonzero(owners == number)
         best = min(of_law, key=lambda place: losses[place])
-        law = PowerSum(
+        power_sum = PowerSum(
             constant=float(refined[best, 0]),
             factors=tuple(refined[best, 1:].tolist()),
             exponents=tuple(powers[best].tolist()),
             centers=tuple(center.tolist()),
             identified=identified,
         )
-        laws.append(law)
-    return laws
+        power_sums.append(power_sum)
+    return power_sums
 
 
 @cache
