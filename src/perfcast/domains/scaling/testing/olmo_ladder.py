@@ -93,6 +93,6 @@ def _make_defective(records: list[dict[str, object]]) -> list[dict[str, object]]
 
 def _write_csv(path: Path, records: list[dict[str, object]]) -> None:
     # a defect of the field count is a comma inside a value
-    rows = [list(records[0]), *(list(record.values()) for record in records)]
+    rows: list[list[object]] = [list(records[0]), *(list(record.values()) for record in records)]
     lines = [",".join(map(str, row)) for row in rows]
     write_text(path, "".join(f"{line}\n" for line in lines))
