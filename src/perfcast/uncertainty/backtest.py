@@ -28,8 +28,8 @@ def backtest_pairs(
         return pairs
     if by_round:
         earlier = when[~validation].unique().sort_values(ascending=False)
-        rounds = ((np.asarray(when < day), np.asarray(when == day)) for day in earlier)
-        return pairs + [(fitting, testing) for fitting, testing in rounds if fitting.mean() >= _MIN_SHARE]
+        parts = ((np.asarray(when < day), np.asarray(when == day)) for day in earlier)
+        return pairs + [(fitting, testing) for fitting, testing in parts if fitting.mean() >= _MIN_SHARE]
     for years in _YEARS_BACK:
         cut = when[validation].min() - pd.DateOffset(years=years)
         fitting = np.asarray(when < cut, dtype=bool)

@@ -130,14 +130,14 @@ def test_backtest_pairs_of_a_forward_split_are_its_validation_rows_and_earlier_c
 
 
 def test_backtests_of_rounds_predict_every_earlier_round_from_those_before_it():
-    rounds = pd.DatetimeIndex(np.repeat(pd.to_datetime(["2021-04-01", "2021-09-01", "2022-04-01", "2022-09-01"]), 5))
-    pairs = backtest_pairs(np.asarray(rounds == rounds[-1]), rounds, by_round=True)
-    tested = [rounds[testing].unique().tolist() for _, testing in pairs]
-    assert tested == [[day] for day in rounds.unique().tolist()[:0:-1]]
+    days = pd.DatetimeIndex(np.repeat(pd.to_datetime(["2021-04-01", "2021-09-01", "2022-04-01", "2022-09-01"]), 5))
+    pairs = backtest_pairs(np.asarray(days == days[-1]), days, by_round=True)
+    tested = [days[testing].unique().tolist() for _, testing in pairs]
+    assert tested == [[day] for day in days.unique().tolist()[:0:-1]]
     for fitting, testing in pairs:
-        assert rounds[fitting].max() < rounds[testing].min()
-    drawn = np.arange(len(rounds)) % 4 == 0
-    assert len(backtest_pairs(drawn, rounds, by_round=True)) == 1
+        assert days[fitting].max() < days[testing].min()
+    drawn = np.arange(len(days)) % 4 == 0
+    assert len(backtest_pairs(drawn, days, by_round=True)) == 1
 
 
 def test_backtest_pairs_need_later_validation_rows_and_a_tenth_of_the_rows():
