@@ -48,10 +48,10 @@ _TAIL = 0.002
 """Tail latency of a workload alone, in seconds."""
 _KINDS = (
     ("alone", "same_core"),
+    ("pair", "quota"),
     ("pair", "same_core"),
     ("triple", "shared_cores"),
     ("dynamic", "shared_cores"),
-    ("pair", "quota"),
     ("dynamic", "same_core"),
     ("pair", "memory"),
     ("pair", "other_core"),
