@@ -125,7 +125,7 @@ class Champion:
         if self.describes_machines:
             return self
         fact = f"that of {self.dataset!r} predicts from the last seconds of a running one"
-        remedy = "use perfcast watch, with a champion of host_interference"
+        remedy = "choose a champion of described machines"
         raise UserError("the champion must predict described machines", fact, remedy)
 
     def require_power(self) -> Self:
