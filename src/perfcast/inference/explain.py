@@ -88,7 +88,8 @@ class Explainer:
         )
         explanation: dict[str, Any] = {"neighbors": tuple(near), "published": published}
         if low is not None and high is not None:
-            exact = published if same and not same.differs else None
+            # results of other software tell nothing of an estimate for this one
+            exact = same if same and not same.differs else None
             alike = alike if alike and not alike.differs else None
             explanation["published_outside"] = describe_outside(exact, alike, low, high)
         if self._explains:
