@@ -6,20 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-import torch
 from scipy.linalg import cho_factor, cho_solve
-from torch import Tensor
 
 from perfcast.features.encoding.columns import feature_columns
 from perfcast.features.encoding.dense import LinearEncoder
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, fitted_by_group, groups_of, measured_rows, task_labels
-from perfcast.training.loop import reproducible
 from perfcast.utils.io import write_json
 from perfcast.utils.model_files import read_arrays, read_models, read_state, write_models
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _MIN_SAMPLES = 10
 """Outputs with fewer rows do not count in the fit of the length scales."""
@@ -74,6 +75,10 @@ def fit_inverse_length_scales(
     Shapes: inputs (n, columns), variables (columns,) -> (columns,).
     Source: Rasmussen and Williams, 2006, Gaussian Processes for Machine Learning, equations 4.17 and 5.8, section 5.1.
     """
+    import torch  # an installed champion predicts without it
+
+    from perfcast.training.loop import reproducible
+
     spread = float(np.sqrt(inputs.var(axis=0).sum())) or 1.0
     start = np.full(inputs.shape[1], 1.0 / (_INITIAL_LENGTH * spread))
     if not outputs or not inputs.shape[1]:
@@ -105,6 +110,8 @@ def _negative_log_likelihood(points: Tensor, values: Tensor, log_noise: Tensor) 
 
     Shapes: points (m, columns), values (m,) -> ().
     """
+    import torch
+
     norms = (points * points).sum(dim=1)
     squared = norms[:, None] + norms - 2.0 * points @ points.T
     # The gradient of a root at zero is infinite.

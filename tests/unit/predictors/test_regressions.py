@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -269,3 +271,11 @@ def test_an_outlier_has_less_influence_when_reweighted() -> None:
         for count in (0, 2)
     )
     assert robust < plain / 1.5
+
+
+def test_a_champion_of_both_suites_predicts_without_torch() -> None:
+    """The wheel installs no torch: its champion is a mean of ratio models, one of them a Gaussian process."""
+    modules = "perfcast.predictors.gaussian_process, perfcast.predictors.mean, perfcast.cli.predict"
+    code = f"import sys, {modules}; print('torch' in sys.modules)"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "False"
