@@ -174,19 +174,11 @@ def rank_machines(
     titles = {output: champion.rules.task_titles.get(output.task, output.task) for output in request.weights}
     lines = {each.line: machines.line_of(each.line) for each in ranked}
     by_line = {entry.line: entry for entry in entries}
+    first_places: Sequence[float | None] = [None] * len(ranked)
     # a line that stands for several machines has no joint score, and neither have two suites
-    are_single = isinstance(champion, Champion) and len(set(lines.values())) == len(lines)
-    first_places = (
-        find_first_places(
-            [(by_line[lines[each.line]], each.value, each.score) for each in ranked],
-            first,
-            request,
-            options,
-            measurements[0],
-        )
-        if are_single
-        else [None] * len(ranked)
-    )
+    if isinstance(champion, Champion) and len(set(lines.values())) == len(lines):
+        placed = [(by_line[lines[each.line]], each.value, each.score) for each in ranked]
+        first_places = find_first_places(placed, champion, request, options, measurements[0])
     listed = []
     for rank, (each, share) in enumerate(zip(ranked, first_places, strict=True), start=1):
         line = lines[each.line]

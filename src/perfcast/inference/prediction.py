@@ -37,7 +37,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Neighbor:
-    """A measured result; without a score where its terms leave that out of an exported champion.
+    """A measured result.
 
     Units: `score` that of the target, `distance` natural logarithms, see `NeighborIndex`.
     """
