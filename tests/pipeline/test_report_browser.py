@@ -87,7 +87,7 @@ def test_report_opens_offline_with_all_plots_and_sortable_columns(page, tmp_path
     dump, console = browse(page, tmp_path)
     reader, source = parsed(dump), parsed(page.read_text(encoding="utf-8"))
     assert console == []
-    assert reader.drawings == source.drawings == 3
+    assert reader.drawings == source.drawings == 2
     assert reader.heads == source.heads > 20
     # The script adds one button to each sortable head; the page works without it too.
     assert (source.sorters, reader.sorters) == (0, reader.heads)
