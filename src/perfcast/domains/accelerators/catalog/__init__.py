@@ -8,28 +8,28 @@ from importlib.resources import files
 
 import pandas as pd
 
-FACTS = {
-    "fp32_tflops": ("TFLOP/s", "dense peak of single precision"),
-    "bf16_tflops": ("TFLOP/s", "dense peak of bfloat16"),
-    "fp16_tflops": ("TFLOP/s", "dense peak of half precision"),
-    "fp8_tflops": ("TFLOP/s", "dense peak of 8-bit floats"),
-    "fp4_tflops": ("TFLOP/s", "dense peak of 4-bit floats"),
-    "int8_tops": ("TOP/s", "dense peak of 8-bit integers"),
-    "memory_gib": ("GiB", "memory"),
-    "memory_gb_per_s": ("GB/s", "memory bandwidth"),
-    "link_gb_per_s": ("GB/s", "bandwidth of the links between accelerators, one direction"),
-    "power_w": ("W", "power limit of the board (TDP), which no watts were measured at"),
-    "generation_year": ("year", "year of the generation's first product"),
-    "quality": ("", "sources that agree on the facts: 2, 1, or 0 for remembered ones"),
-}
-"""Unit and meaning of each numerical fact of an accelerator."""
-MODEL_FACTS = {
-    "params_1e9": ("1e9", "parameters of the model"),
-    "active_params_1e9": ("1e9", "parameters that compute a token or a sample"),
-    "first_limit_ms": ("ms", "limit of the latency, or of the time to the first token"),
-    "token_limit_ms": ("ms", "limit of the time per further token"),
-}
-"""Unit and meaning of each numerical fact of a model in a scenario; without a limit it is missing."""
+FACTS = (
+    "fp32_tflops",
+    "bf16_tflops",
+    "fp16_tflops",
+    "fp8_tflops",
+    "fp4_tflops",
+    "int8_tops",
+    "memory_gib",
+    "memory_gb_per_s",
+    "link_gb_per_s",
+    "power_w",
+    "generation_year",
+    "quality",
+)
+"""Numerical facts of an accelerator."""
+MODEL_FACTS = (
+    "params_1e9",
+    "active_params_1e9",
+    "first_limit_ms",
+    "token_limit_ms",
+)
+"""Numerical facts of a model in a scenario; without a limit it is missing."""
 
 WITHOUT_FACTS = ("recaccel", "x220", "speedai", "biren", "neuron")
 """Generations whose facts are too incomplete to predict from."""

@@ -17,13 +17,12 @@ import pandas as pd
 from perfcast.data.measured_tables import describe_first_bad, quarantine
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame, require_rows
+from perfcast.domains import read_columns
 from perfcast.domains.accelerators.catalog import (
-    FACTS,
     find_typed_accelerator,
     read_accelerators,
 )
-from perfcast.schema.declare import category, number
-from perfcast.schema.table import LOWER_IS_BETTER, Column, Kind, Role, Tag, build_table
+from perfcast.schema.table import LOWER_IS_BETTER, build_table
 from perfcast.sources.bounded_files import FETCH_AGAIN, PLAIN, unpacked
 from perfcast.sources.packed import Packed, read_records
 from perfcast.utils import size_limits
@@ -36,46 +35,39 @@ SOURCE = "ml_energy"
 class Load(NamedTuple):
     """Dataset with its files, quantities and numbers.
 
-    `quantities` have their field, the factor (a negative one divides by the field), and the meaning; `numbers` have
-    their field, unit and meaning.
+    `quantities` have their field and the factor; a negative factor divides by the field. `numbers` have their field.
     """
 
     dataset: str
     workloads: tuple[str, ...]
-    quantities: Mapping[str, tuple[str, float, str]]
-    numbers: Mapping[str, tuple[str, str, str]]
+    quantities: Mapping[str, tuple[str, float]]
+    numbers: Mapping[str, str]
 
 
 _MODEL = {
-    "params_1e9": ("total_params_billions", "1e9", "parameters"),
-    "active_params_1e9": (
-        "activated_params_billions",
-        "1e9",
-        "parameters that compute a token or an item",
-    ),
-    "gpus": ("num_gpus", "", "GPUs"),
+    "params_1e9": "total_params_billions",
+    "active_params_1e9": "activated_params_billions",
+    "gpus": "num_gpus",
 }
-_WATTS = ("avg_power_watts", 1.0, "W of all GPUs")
+_WATTS = ("avg_power_watts", 1.0)
 LOADS = {
     "llm": Load(
         "ml_energy",
         ("gpqa", "image-chat", "lm-arena-chat", "sourcegraph-fim", "video-chat"),
         {
             "watts": _WATTS,
-            "token_ms": (
-                "output_throughput_tokens_per_sec",
-                -1000.0,
-                "ms per output token of all requests",
-            ),
-            "median_itl": ("median_itl_ms", 1.0, "ms between tokens of a request, median"),
-            **{f"p{n}_itl": (f"p{n}_itl_ms", 1.0, f"the same, {n} % quantile") for n in (90, 95, 99)},
+            "token_ms": ("output_throughput_tokens_per_sec", -1000.0),
+            "median_itl": ("median_itl_ms", 1.0),
+            "p90_itl": ("p90_itl_ms", 1.0),
+            "p95_itl": ("p95_itl_ms", 1.0),
+            "p99_itl": ("p99_itl_ms", 1.0),
         },
         {
             **_MODEL,
-            "tensor_parallel": ("tensor_parallel", "", "GPUs that share each layer"),
-            "expert_parallel": ("expert_parallel", "", "GPUs that share the experts"),
-            "data_parallel": ("data_parallel", "", "copies of the attention layers"),
-            "concurrency": ("max_num_seqs", "", "most requests at once"),
+            "tensor_parallel": "tensor_parallel",
+            "expert_parallel": "expert_parallel",
+            "data_parallel": "data_parallel",
+            "concurrency": "max_num_seqs",
         },
     ),
     "diffusion": Load(
@@ -83,17 +75,17 @@ LOADS = {
         ("text-to-image", "text-to-video"),
         {
             "watts": _WATTS,
-            "item_joules": ("energy_per_joules", 1.0, "J of all GPUs per image or video"),
+            "item_joules": ("energy_per_joules", 1.0),
         },
         {
             **_MODEL,
-            "ulysses": ("ulysses_degree", "", "GPUs that share the heads of attention"),
-            "ring": ("ring_degree", "", "GPUs that share a sequence in turn"),
-            "concurrency": ("batch_size", "", "images or videos of a batch"),
-            "height": ("height", "", "pixels"),
-            "width": ("width", "", "pixels"),
-            "frames": ("num_frames", "", "frames of a video, 1 of an image"),
-            "steps": ("inference_steps", "", "steps of the sampler"),
+            "ulysses": "ulysses_degree",
+            "ring": "ring_degree",
+            "concurrency": "batch_size",
+            "height": "height",
+            "width": "width",
+            "frames": "num_frames",
+            "steps": "inference_steps",
         },
     ),
 }
@@ -112,82 +104,12 @@ _HARDWARE = (
 )
 
 
-def list_columns(load: Load) -> tuple[Column, ...]:
-    """Return the columns of a dataset."""
-    # a diffusion model has one workload
-    workload_tags = (Tag.CONFIG, Tag.IDENTITY)[: 1 + (load.dataset == SOURCE)]
-    meanings = "; ".join(f"{name}: {meaning}" for name, (_, _, meaning) in load.quantities.items())
-    return (
-        category("result_id", Role.KEY, "load", "file, entry and quantity", Tag.ROW),
-        category("configuration", Role.KEY, "load", "file and entry", Tag.BLOCK),
-        category("quantity", Role.KEY, "load", meanings, Tag.TASK, Tag.CONFIG),
-        category("workload", Role.FEATURE, "load", "requests that are served", *workload_tags),
-        category(
-            "model",
-            Role.KEY,
-            "model",
-            "name of the model",
-            Tag.ENTITY,
-            Tag.IDENTITY,
-            Tag.CONFIG,
-        ),
-        category("organization", Role.KEY, "model", "who published the model", Tag.SLICE),
-        category("gpu", Role.KEY, "gpu", "GPU", Tag.IDENTITY, Tag.CONFIG, Tag.SLICE),
-        category(
-            "precision",
-            Role.FEATURE,
-            "model",
-            "number format of the weights",
-            Tag.CONFIG,
-            Tag.IDENTITY,
-        ),
-        number("weight_bytes", "model", "bytes of a weight", low=0),
-        number("is_mixture", "model", "1 for a mixture of experts", low=0, high=1),
-        *(
-            number(
-                name,
-                "model" if "params" in name else "load",
-                meaning,
-                unit=unit,
-                low=0,
-                tags=(Tag.CONFIG, *((Tag.PARALLEL,) if name == "gpus" else ())),
-            )
-            for name, (_, unit, meaning) in load.numbers.items()
-        ),
-        *(number(name, "gpu", FACTS[name][1], unit=FACTS[name][0], low=0) for name in _HARDWARE),
-        Column(
-            "generation_year",
-            Kind.NUMERICAL,
-            Role.KEY,
-            "gpu",
-            "year",
-            "year of the generation's first product",
-        ),
-        Column(
-            "kwh_price",
-            Kind.NUMERICAL,
-            Role.KEY,
-            "load",
-            "per kWh",
-            "price of electricity: given by users",
-            0,
-        ),
-        Column(
-            "value",
-            Kind.NUMERICAL,
-            Role.TARGET,
-            "load",
-            "",
-            "see the quantity; lower is better",
-            1e-6,
-        ),
-    )
-
-
 def pack(folder: Path) -> Packed:
     """Return the fields of every configuration that are read. Raises: UserError when a file is absent or broken."""
-    fields = [field for load in LOADS.values() for field, *_ in (*load.numbers.values(), *load.quantities.values())]
-    columns = dict.fromkeys((*_TEXTS, *fields))
+    columns = dict.fromkeys(_TEXTS)
+    for load in LOADS.values():
+        measured = [field for field, _ in load.quantities.values()]
+        columns |= dict.fromkeys([*load.numbers.values(), *measured])
     rows = [
         {
             "workload": workload,
@@ -224,12 +146,13 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         parts.append(good)
     good = pd.concat(parts, ignore_index=True)
     require_rows(len(good), SOURCE, rejections)
-    parts = [_melt(good, quantity, *how[:2]) for quantity, how in load.quantities.items()]
+    parts = [_melt(good, quantity, *how) for quantity, how in load.quantities.items()]
     long = pd.concat(parts, ignore_index=True)
     usable = long["value"].between(1e-6, size_limits.CELLS)
     _, bad = quarantine(SOURCE, "", long, {"not_positive": long["result_id"].where(~usable)})
+    columns = read_columns(__package__, "columns.csv", load.dataset)
     return Standardized(
-        table=build_table(load.dataset, long[usable], list_columns(load), {LOWER_IS_BETTER: True}),
+        table=build_table(load.dataset, long[usable], columns, {LOWER_IS_BETTER: True}),
         rejected=build_rejected_frame([*rejections, *bad]),
         rows_in=len(rejections) + len(long),
         quality={"configurations": {str(name): int(count) for name, count in good["workload"].value_counts().items()}},
@@ -258,7 +181,7 @@ def _describe(records: pd.DataFrame, load: Load) -> pd.DataFrame:
     """Return the configurations of a workload with the columns of the table."""
     facts = read_accelerators()
     gpu = records["gpu_model"].map({name: find_typed_accelerator(name) for name in records["gpu_model"].unique()})
-    numbers = {name: _parse_numbers(records[field]) for name, (field, *_) in load.numbers.items()}
+    numbers = {name: _parse_numbers(records[field]) for name, field in load.numbers.items()}
     if "frames" in numbers:
         numbers["frames"] = numbers["frames"].fillna(1.0)
     return records.assign(

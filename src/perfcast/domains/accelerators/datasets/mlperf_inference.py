@@ -22,6 +22,7 @@ import pandas as pd
 from perfcast.data.measured_tables import describe_first_bad, parse_numbers, quarantine
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame, require_rows
+from perfcast.domains import read_columns
 from perfcast.domains.accelerators.catalog import (
     FACTS,
     MODEL_FACTS,
@@ -29,7 +30,6 @@ from perfcast.domains.accelerators.catalog import (
     read_accelerators,
     read_models,
 )
-from perfcast.domains.accelerators.datasets.mlperf_columns import COLUMNS, POWER_COLUMNS
 from perfcast.domains.accelerators.datasets.mlperf_rounds import PUBLISHED, read_entries
 from perfcast.domains.accelerators.sources.mlperf_inference import (
     ARCHIVE,
@@ -87,10 +87,8 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     }
     frame = _describe(chosen)
     name = SOURCE
-    columns = COLUMNS
     if options.get("measured_power"):
         name = "mlperf_power"
-        columns = POWER_COLUMNS
         systems = frame["system"].where(frame["watts"].notna()).groupby(frame["task"]).transform("nunique")
         # a task that one system has is left without a level where that system is tested
         rules = {"no_power": frame["watts"].isna(), "task_of_one_system": systems < 2}
@@ -99,7 +97,7 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         rejected = [*rejected, *without]
         frame = frame.assign(per_joule=frame["total"] / frame["watts"])
     return Standardized(
-        table=build_table(name, frame, columns),
+        table=build_table(name, frame, read_columns(__package__, "columns.csv", name)),
         rejected=build_rejected_frame(rejected),
         rows_in=rows_in,
         merged=merged,

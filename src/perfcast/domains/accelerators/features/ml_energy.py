@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfcast.features.feature_math import append, arrays, feature, ratio
-from perfcast.schema.table import Table, Tag
+from perfcast.domains import read_columns
+from perfcast.features.feature_math import append, arrays, ratio
+from perfcast.schema.table import Table
 
 REQUIRES = (
     "quantity",
@@ -28,39 +29,7 @@ REQUIRES = (
     "power_w",
 )
 _IDLE = 0.15
-_COLUMNS = (
-    feature("t_weights", "load", "ms", "reading the weights of a step", 0),
-    feature(
-        "t_cache",
-        "load",
-        "ms",
-        "reading caches, which grow with the root of the active parameters",
-        0,
-    ),
-    feature("t_compute", "load", "ms", "computing a step at the peak", 0),
-    feature("t_exchange", "load", "ms", "exchanging activations between GPUs", 0),
-    feature("use", "load", "", "share of a step that computes", 0, 1),
-    feature("weights_share", "load", "", "weights / memory of all GPUs", 0),
-    feature("gpu_watts", "gpu", "W", "power limits of all GPUs", 0),
-    feature("cost_weights", "load", "", "time of the weights, or idle power", 0, tags=[Tag.COST]),
-    feature(
-        "cost_cache",
-        "load",
-        "",
-        "time of the caches, or power of memory",
-        0,
-        tags=[Tag.COST],
-    ),
-    feature(
-        "cost_compute",
-        "load",
-        "",
-        "time of arithmetic, or power of arithmetic",
-        0,
-        tags=[Tag.COST],
-    ),
-    feature("cost_exchange", "load", "", "time of the links; 0 for power", 0, tags=[Tag.COST]),
-)
+_COLUMNS = read_columns(__package__, "columns.csv", "ml_energy")
 _LOGS = (
     "t_weights",
     "t_cache",

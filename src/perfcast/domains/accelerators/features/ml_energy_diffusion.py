@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfcast.features.feature_math import append, arrays, feature
-from perfcast.schema.table import Table, Tag
+from perfcast.domains import read_columns
+from perfcast.features.feature_math import append, arrays
+from perfcast.schema.table import Table
 
 REQUIRES = (
     "quantity",
@@ -21,20 +22,7 @@ REQUIRES = (
     "steps",
     "power_w",
 )
-_COLUMNS = (
-    feature("pixels", "load", "", "pixels of all frames of an item", 0),
-    feature("linear_work", "load", "", "1e9 parameters x 1e6 pixels x steps", 0),
-    feature(
-        "attention_work",
-        "load",
-        "",
-        "the same for attention, which grows with the square of the pixels",
-        0,
-    ),
-    feature("gpu_watts", "gpu", "W", "power limits of all GPUs", 0),
-    feature("cost_linear", "load", "", "work of the layers, or power limit", 0, tags=[Tag.COST]),
-    feature("cost_attention", "load", "", "work of attention; 0 for power", 0, tags=[Tag.COST]),
-)
+_COLUMNS = read_columns(__package__, "columns.csv", "ml_energy_diffusion")
 _LOGS = (
     "pixels",
     "linear_work",

@@ -9,16 +9,16 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from perfcast.domains import read_columns
 from perfcast.domains.accelerators.catalog import read_accelerators, read_models
 from perfcast.features.feature_math import (
     append,
     arrays,
     decimal_year,
-    feature,
     map_distinct,
     ratio,
 )
-from perfcast.schema.table import Table, Tag
+from perfcast.schema.table import Table
 
 REQUIRES = (
     "accelerator",
@@ -42,57 +42,7 @@ REQUIRES = (
     "power_w",
 )
 _GIB = 2.0**30 / 1e9
-_COLUMNS = (
-    feature(
-        "low_tflops",
-        "accelerator",
-        "TFLOP/s",
-        "peak of the best low precision",
-        0,
-        tags=[Tag.SCALING],
-    ),
-    feature("low_bytes", "accelerator", "B", "bytes of a weight in that precision", 0),
-    feature("half_tflops", "accelerator", "TFLOP/s", "peak of 16 bits", 0, tags=[Tag.SCALING]),
-    feature("bandwidth", "accelerator", "GB/s", "memory bandwidth", 0, tags=[Tag.SCALING]),
-    feature(
-        "low_time",
-        "accelerator",
-        "s",
-        "1,000 TFLOP at the low-precision peak",
-        0,
-        tags=[Tag.COST],
-    ),
-    feature(
-        "half_time",
-        "accelerator",
-        "s",
-        "1,000 TFLOP at the 16-bit peak",
-        0,
-        tags=[Tag.COST],
-    ),
-    feature("memory_time", "accelerator", "s", "1,000 GB at the bandwidth", 0, tags=[Tag.COST]),
-    feature("balance", "accelerator", "FLOP/B", "low-precision peak / bandwidth", 0),
-    feature("weights_share", "benchmark", "", "weights / memory of all accelerators", 0),
-    feature("free_gib", "benchmark", "GiB", "memory of an accelerator beside the weights", 0),
-    feature(
-        "counted",
-        "benchmark",
-        "",
-        "what a rate counts: one sample, query or token",
-        1,
-        1,
-        tags=[Tag.WORK],
-    ),
-    feature("host_cores", "host", "", "cores of the host per accelerator", 0),
-    feature("per_node", "system", "", "accelerators of a node", 0),
-    feature(
-        "accelerator_age",
-        "software",
-        "year",
-        "from the accelerator's announcement to the result",
-    ),
-    feature("task_age", "software", "year", "from the first results of the model to the result"),
-)
+_COLUMNS = read_columns(__package__, "columns.csv", "mlperf_inference")
 _LOGS = (
     "low_tflops",
     "half_tflops",

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from perfcast.schema.declare import category
-from perfcast.schema.table import Column, Kind, Role, Tag
+from perfcast.domains import read_columns
 
 QUANTITIES = {"runtime": "ms", "power": "W", "energy": "mJ"}
 """Measured quantity -> its unit."""
@@ -38,119 +37,7 @@ def look_up_device_facts(device: pd.Series) -> dict[str, pd.Series]:
     return columns
 
 
-def _feature(
-    name: str,
-    group: str,
-    meaning: str,
-    unit: str = "",
-    *,
-    low: float = 0,
-    tags: tuple[Tag, ...] = (),
-) -> Column:
-    return Column(name, Kind.NUMERICAL, Role.FEATURE, group, unit, meaning, low, None, tags)
-
-
-def _reading(name: str, meaning: str, unit: str = "") -> Column:
-    return Column(name, Kind.NUMERICAL, Role.PROVENANCE, "device", unit, meaning, 0)
-
-
-_SAME = (Tag.IDENTITY, Tag.CONFIG)
-_UNITS = ", ".join(f"{name} in {unit}" for name, unit in QUANTITIES.items())
-COLUMNS = (
-    category("result_id", Role.KEY, "problem", "configuration and quantity as text", Tag.ROW),
-    category(
-        "shape",
-        Role.KEY,
-        "problem",
-        "MxNxK: A is M x K, B is K x N, C is M x N",
-        Tag.ENTITY,
-        Tag.BLOCK,
-    ),
-    category("quantity", Role.FEATURE, "problem", "measured quantity", Tag.TASK, Tag.CONFIG),
-    _feature("m", "problem", "rows of the product", low=1, tags=_SAME),
-    _feature("n", "problem", "columns of the product", low=1, tags=_SAME),
-    _feature("k", "problem", "length of the inner products", low=1, tags=_SAME),
-    category("dtype", Role.FEATURE, "problem", "element type, from the kernel's name", *_SAME),
-    _feature(
-        "transpose_a",
-        "layout",
-        "1 where A is stored by rows (t in the kernel's name)",
-        tags=_SAME,
-    ),
-    _feature(
-        "transpose_b",
-        "layout",
-        "1 where B is stored by rows (t in the kernel's name)",
-        tags=_SAME,
-    ),
-    _feature(
-        "tile_m",
-        "kernel",
-        "rows of C that one block of threads computes",
-        low=1,
-        tags=_SAME,
-    ),
-    _feature(
-        "tile_n",
-        "kernel",
-        "columns of C that one block of threads computes",
-        low=1,
-        tags=_SAME,
-    ),
-    _feature(
-        "tile_k",
-        "kernel",
-        "elements of the inner products loaded at once",
-        low=1,
-        tags=_SAME,
-    ),
-    _feature("stages", "kernel", "pipelined loads", low=1, tags=_SAME),
-    _feature("alpha", "kernel", "factor of the product: C = alpha A B + beta C", tags=_SAME),
-    _feature("beta", "kernel", "factor of the old C; C is not read where beta is 0", tags=_SAME),
-    category("device", Role.FEATURE, "device", "device name as nvidia-smi reports it", *_SAME),
-    _feature("compute_capability", "device", "CUDA compute capability"),
-    _feature("max_clock_mhz", "device", "highest clock of the multiprocessors", "MHz"),
-    _feature("max_memory_clock_mhz", "device", "highest clock of the memory", "MHz"),
-    _feature("power_limit_w", "device", "power limit", "W"),
-    _feature("memory_mib", "device", "device memory", "MiB"),
-    _feature("sms", "device", "multiprocessors, as published", low=1),
-    _feature("lanes", "device", "single-precision lanes of a multiprocessor, as published", low=1),
-    _feature("boost_mhz", "device", "boost clock, as published", "MHz"),
-    _feature("l2_mib", "device", "second-level cache, as published", "MiB"),
-    _feature("gb_per_s", "device", "memory bandwidth, as published", "GB/s"),
-    Column("value", Kind.NUMERICAL, Role.TARGET, "problem", "", f"{_UNITS}; lower is better", 0),
-    category(
-        "requested_layout",
-        Role.PROVENANCE,
-        "kernel",
-        "requested layout; the profiler ignores it",
-    ),
-    _reading("requested_tile_m", "requested rows of a tile; the profiler ignores them"),
-    _reading("requested_tile_n", "requested columns of a tile; the profiler ignores them"),
-    _reading("requested_tile_k", "requested depth of a tile; the profiler ignores it"),
-    _reading("memory_used_mib", "device memory in use before the run", "MiB"),
-    _reading("utilization_before", "busy share of time before the run", "%"),
-    _reading("utilization_after", "busy share of time after the run", "%"),
-    _reading("sm_clock_mhz", "clock of the multiprocessors after the run", "MHz"),
-    _reading("temperature_c", "temperature after the run", "°C"),
-    category(
-        "device_state",
-        Role.PROVENANCE,
-        "device",
-        "alone or shared with other processes",
-        Tag.SLICE,
-    ),
-    Column("measured_at", Kind.DATE, Role.PROVENANCE, "problem", meaning="end of the run"),
-    category("source_file", Role.PROVENANCE, "problem", "file of the row"),
-    Column(
-        "source_line",
-        Kind.NUMERICAL,
-        Role.PROVENANCE,
-        "problem",
-        meaning="line of that file",
-        low=1,
-    ),
-)
+COLUMNS = read_columns(__package__, "columns.csv", "gpperf")
 
 LINES = 7
 FIRST_LINE = (

@@ -18,8 +18,8 @@ from perfcast.data.measured_tables import (
 )
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, read_rows
-from perfcast.schema.declare import key, measured, number
-from perfcast.schema.table import Column, Kind, Role, Tag, build_table, out_of_bounds
+from perfcast.domains import read_columns
+from perfcast.schema.table import build_table, out_of_bounds
 from perfcast.utils.errors import UserError
 
 SOURCE = "host_gemm"
@@ -42,62 +42,10 @@ RATE_TOLERANCE = 1e-3
 
 _NUMBERS = [name for name in [*CONFIGURATION, *TIMING] if name != "dtype"]
 
-_SAME = (Tag.IDENTITY, Tag.CONFIG)
-_DTYPE = "element type of A, B and C"
-_RATE = "rate of the median sample, 2 m n k / seconds_median; higher is better"
 COLUMNS = (
-    key("result_id", "the configuration as text", Tag.ROW),
-    key("shape", "MxNxK: op(A) is M x K, op(B) is K x N, C is M x N", Tag.ENTITY, Tag.BLOCK),
-    Column(
-        "dtype",
-        Kind.CATEGORICAL,
-        Role.FEATURE,
-        "problem",
-        meaning=_DTYPE,
-        tags=(Tag.TASK, Tag.CONFIG),
-    ),
-    number("m", "problem", "rows of the product", tags=_SAME),
-    number("n", "problem", "columns of the product", tags=_SAME),
-    number("k", "problem", "length of the inner products", tags=_SAME),
-    number(
-        "transpose_a",
-        "kernel",
-        "1 where A is transposed in memory",
-        low=0,
-        high=1,
-        tags=_SAME,
-    ),
-    number(
-        "transpose_b",
-        "kernel",
-        "1 where B is transposed in memory",
-        low=0,
-        high=1,
-        tags=_SAME,
-    ),
-    number(
-        "threads",
-        "kernel",
-        "threads of the product",
-        tags=(*_SAME, Tag.SCALING, Tag.PARALLEL),
-    ),
+    *read_columns(__package__, "columns.csv", "host_gemm"),
     *MACHINE_COLUMNS,
-    Column("gflops", Kind.NUMERICAL, Role.TARGET, "problem", "GFLOP/s", _RATE, low=0),
-    measured("seconds_median", "median time of one product over the samples", unit="s"),
-    measured("seconds_min", "time of the fastest sample", unit="s"),
-    measured("seconds_spread", "interquartile range / median of the sample times"),
-    measured("warmups", "products before the first sample"),
-    measured("repeats", "number of samples"),
-    measured("order", "position in the sequence of measurements"),
-    measured("pass", "0 for the first measurement, more for repetitions"),
-    Column(
-        "source_file",
-        Kind.CATEGORICAL,
-        Role.PROVENANCE,
-        "problem",
-        meaning="file of the row",
-    ),
-    measured("source_line", "line of that file"),
+    *read_columns(__package__, "columns.csv", "host_gemm_results"),
 )
 
 

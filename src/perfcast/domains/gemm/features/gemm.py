@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from perfcast.domains import read_columns
 from perfcast.features.feature_math import (
     Values,
     append,
     append_cache_level,
     append_logs,
-    feature,
     log,
     ratio,
     require,
 )
-from perfcast.schema.table import Table, Tag
+from perfcast.schema.table import Table
 
 REQUIRES = (
     "m",
@@ -52,34 +52,7 @@ _LOGS = (
     "footprint_over_l2",
     "footprint_over_l3",
 )
-_ALIGNED = f"log2 of the largest power of two up to {max(TILES)} that divides it"
-_FILLED = "share of useful work when every side is filled up to a multiple of %d"
-_STRIDE = f"log2 of the largest power of two up to {PAGE_BYTES} that divides the bytes of a row in memory"
-_COLUMNS = (
-    feature("element_bytes", "problem", "B", "bytes of one element"),
-    feature("mflop", "problem", "MFLOP", "operations, 2 m n k", tags=[Tag.SCALING]),
-    feature("mb_touched", "problem", "MB", "bytes of A, B and C together"),
-    feature(
-        "flop_per_byte",
-        "problem",
-        "FLOP/B",
-        "arithmetic intensity: operations / bytes",
-        tags=[Tag.SCALING],
-    ),
-    feature("mflop_per_thread", "kernel", "MFLOP", "operations / threads"),
-    feature("thread_share", "kernel", "", "threads / logical processors of the machine"),
-    feature("side_min", "problem", "", "smallest of m, n, k", tags=[Tag.SCALING]),
-    feature("side_max", "problem", "", "largest of m, n, k"),
-    # Logarithms of aspect ratios: 2 : 1 and 1 : 2 are equally far from square.
-    feature("aspect_side", "problem", "ln", "ln(largest / smallest side)"),
-    feature("aspect_mn", "problem", "ln", "ln(m / n)"),
-    feature("aspect_k", "problem", "ln", "ln(k / sqrt(m n)): above 0 for long inner products"),
-    *(feature(f"align_{side}", "problem", "log2", _ALIGNED, high=np.log2(max(TILES))) for side in _SIDES),
-    *(feature(f"tile_use_{tile}", "problem", "", _FILLED % tile, high=1) for tile in TILES),
-    *(feature(f"stride_align_{operand}", "kernel", "log2", _STRIDE, high=np.log2(PAGE_BYTES)) for operand in "ab"),
-    feature("footprint_over_l2", "machine", "", "bytes touched / L2 of the machine"),
-    feature("footprint_over_l3", "machine", "", "bytes touched / L3 of the machine"),
-)
+_COLUMNS = read_columns(__package__, "columns.csv", "gemm")
 
 
 def derive(table: Table) -> Table:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from perfcast.domains import read_columns
 from perfcast.domains.gemm.features.gemm import element_bytes
-from perfcast.features.feature_math import append, feature, require
-from perfcast.schema.table import Table, Tag
+from perfcast.features.feature_math import append, require
+from perfcast.schema.table import Table
 
 REQUIRES = ("m", "n", "k", "dtype", "transpose_a", "transpose_b", "threads")
 BLOCK_M = 16
@@ -16,51 +17,7 @@ BLOCK_K = 4
 PANEL_K = 256
 """Length of the inner products after which a blocked product reads and writes C once more."""
 
-_COSTS = (
-    feature("thread_mflop", "kernel", "MFLOP", "operations of one thread", tags=[Tag.COST]),
-    feature(
-        "filled_mflop",
-        "kernel",
-        "MFLOP",
-        "operations of one thread in whole blocks",
-        tags=[Tag.COST],
-    ),
-    feature("mb_a", "problem", "MB", "bytes of A", tags=[Tag.COST]),
-    feature("mb_b", "problem", "MB", "bytes of B", tags=[Tag.COST]),
-    feature("mb_c", "problem", "MB", "bytes of C", tags=[Tag.COST]),
-    feature(
-        "mb_c_again",
-        "kernel",
-        "MB",
-        "bytes of C, once per panel, of one thread",
-        tags=[Tag.COST],
-    ),
-    feature(
-        "mb_a_strided",
-        "kernel",
-        "MB",
-        "bytes of A where it lies transposed",
-        tags=[Tag.COST],
-    ),
-    feature(
-        "mb_b_strided",
-        "kernel",
-        "MB",
-        "bytes of B where it lies transposed",
-        tags=[Tag.COST],
-    ),
-    feature(
-        "further_threads",
-        "kernel",
-        "",
-        "threads to be woken beside the first",
-        tags=[Tag.COST],
-    ),
-)
-_COLUMNS = (
-    feature("work_mflop", "problem", "MFLOP", "operations, 2 m n k", tags=[Tag.WORK]),
-    *_COSTS,
-)
+_COLUMNS = read_columns(__package__, "columns.csv", "gemm_costs")
 
 
 def derive(table: Table) -> Table:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from perfcast.domains import read_columns
 from perfcast.domains.gemm.features.gemm import element_bytes
-from perfcast.features.feature_math import append, feature, ratio, require
-from perfcast.schema.table import Table, Tag
+from perfcast.features.feature_math import append, ratio, require
+from perfcast.schema.table import Table
 
 REQUIRES = (
     "m",
@@ -38,30 +39,7 @@ _LOGS = (
     "wave_steps",
     "touched_over_l2",
 )
-_BOTH = (Tag.COST, Tag.SCALING)
-_COLUMNS = (
-    feature("element_bytes", "problem", "B", "bytes of one element"),
-    feature("mflop", "problem", "MFLOP", "operations, 2 m n k", tags=_BOTH),
-    feature("mb_touched", "problem", "MB", "bytes of A, B and C together", tags=[Tag.COST]),
-    feature("mb_written", "problem", "MB", "bytes of C", tags=[Tag.COST]),
-    feature("mb_old", "kernel", "MB", "bytes of the old C where it is read", tags=[Tag.COST]),
-    feature(
-        "mb_loaded",
-        "kernel",
-        "MB",
-        "bytes that the tiles load, repetitions included",
-        tags=[Tag.COST],
-    ),
-    feature("flop_per_byte", "problem", "FLOP/B", "arithmetic intensity", tags=[Tag.SCALING]),
-    feature("tiles", "kernel", "", "tiles of C"),
-    feature("waves", "kernel", "", "waves of tiles, the last one perhaps not full", tags=_BOTH),
-    feature("wave_steps", "kernel", "", "waves x steps along k", tags=_BOTH),
-    feature("wave_use", "kernel", "", "share of the waves that is full", high=1),
-    feature("tile_use", "kernel", "", "share of the tiles that lies inside C", high=1),
-    feature("touched_over_l2", "device", "", "bytes touched / L2"),
-    feature("compute_ms", "device", "ms", "operations at the peak of the device"),
-    feature("memory_ms", "device", "ms", "bytes touched at the bandwidth of the memory"),
-)
+_COLUMNS = read_columns(__package__, "columns.csv", "gpu_gemm")
 
 
 def derive(table: Table) -> Table:

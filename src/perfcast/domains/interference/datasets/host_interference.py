@@ -17,6 +17,7 @@ import pandas as pd
 from perfcast.data.measured_tables import FACTS, quarantine, read_machine
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame, require_rows
+from perfcast.domains import read_columns
 from perfcast.domains.interference.sources.host_interference import (
     MACHINE,
     REMEDY,
@@ -24,9 +25,8 @@ from perfcast.domains.interference.sources.host_interference import (
     metric_names,
     read_seconds,
 )
-from perfcast.schema.declare import key, measured, number
 from perfcast.schema.sequences import from_matrix
-from perfcast.schema.table import Column, Kind, Role, Tag, build_table
+from perfcast.schema.table import Column, Kind, Role, build_table
 
 SOURCE = "host_interference"
 WINDOW_SECONDS = 10
@@ -70,9 +70,6 @@ _SUBJECTS = {
     "host": "group whose limits all tenants share",
     "allowed": "processors that the victim may use",
 }
-_NEIGHBORS = "mean intensity of the active neighbors; missing without one"
-_REFERENCE = "1 in the seconds alone that the label refers to"
-_SHARE = "throughput / throughput alone, or p99 latency alone / p99 latency; 1 - degradation"
 
 
 def declare_metric(name: str) -> Column:
@@ -88,83 +85,7 @@ def declare_metric(name: str) -> Column:
     )
 
 
-COLUMNS = (
-    key("result_id", "run, attempt, tenant, second and quantity", Tag.ROW),
-    key("quantity", "throughput, or 99 % quantile of the latency", Tag.TASK, Tag.CONFIG),
-    key(
-        "victim",
-        "workload whose degradation is predicted",
-        Tag.ENTITY,
-        Tag.IDENTITY,
-        Tag.CONFIG,
-    ),
-    key("run", "run of the campaign: windows of a run overlap", Tag.BLOCK),
-    key("tenants", "workloads of the run"),
-    key("aggressors", "active neighbors in this second", Tag.CONFIG),
-    key(
-        "scenario",
-        "alone, pair, triple, or dynamic: neighbors that start and stop",
-        Tag.SLICE,
-    ),
-    key("placement", "what the tenants share", Tag.SLICE, Tag.CONFIG),
-    key("task_kind", "quantity, and whether tenants have separate cores"),
-    Column(
-        "intensity",
-        Kind.NUMERICAL,
-        Role.KEY,
-        "problem",
-        "",
-        "share of the closed loop's rate",
-        0,
-        1,
-    ),
-    Column("aggressor_intensity", Kind.NUMERICAL, Role.KEY, "problem", "", _NEIGHBORS, 0, 1),
-    number("neighbors", "shares", "active tenants that may use the same processors", low=0),
-    number(
-        "cores",
-        "shares",
-        "processors, or their quota, that victim and neighbors share",
-        low=0,
-    ),
-    Column("share", Kind.NUMERICAL, Role.TARGET, "problem", "share of alone", _SHARE, 0.01, 3),
-    Column(
-        "is_reference",
-        Kind.NUMERICAL,
-        Role.PROVENANCE,
-        "problem",
-        "",
-        _REFERENCE,
-        0,
-        1,
-        (Tag.EXCLUDED,),
-    ),
-    measured("throughput", "operations of the victim", unit="1/s"),
-    measured(
-        "throughput_alone",
-        "operations of the victim alone, interpolated in time",
-        unit="1/s",
-    ),
-    measured("latency_p99", "99 % quantile of the latency", unit="s"),
-    measured("latency_p99_alone", "99 % quantile of the latency alone", unit="s"),
-    measured("reference_spread", "difference of the references before and after over their mean"),
-    Column(
-        "tenant",
-        Kind.CATEGORICAL,
-        Role.PROVENANCE,
-        "problem",
-        meaning="number of the victim in its run",
-    ),
-    measured("second", "second of the run"),
-    measured("late", "delay of the sample", unit="s"),
-    Column(
-        "source_file",
-        Kind.CATEGORICAL,
-        Role.PROVENANCE,
-        "problem",
-        meaning="file of the row",
-    ),
-    measured("source_line", "row of that file, from 1"),
-)
+COLUMNS = read_columns(__package__, "columns.csv", "host_interference")
 
 
 def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:

@@ -8,41 +8,38 @@ from importlib.resources import files
 
 import pandas as pd
 
-GPU_FACTS = {
-    "sm_count": ("", "multiprocessors"),
-    "l2_mib": ("MiB", "second-level cache"),
-    "bf16_tflops": ("TFLOP/s", "dense peak of bfloat16 matrix products"),
-    "fp8_tflops": ("TFLOP/s", "dense peak of 8-bit matrix products"),
-    "fp4_tflops": ("TFLOP/s", "dense peak of 4-bit matrix products"),
-    "memory_gb_per_s": ("GB/s", "memory bandwidth"),
-    "memory_gib": ("GiB", "memory"),
-    "link_gb_per_s": (
-        "GB/s",
-        "bandwidth of the links between GPUs of a node, one direction",
-    ),
-    "power_w": ("W", "power limit"),
-    "generation_year": ("year", "year of the architecture's first product"),
-}
-"""Unit and meaning of each numerical fact of a GPU."""
-MODEL_FACTS = {
-    "total_params_1e9": ("1e9", "parameters"),
-    "active_params_1e9": ("1e9", "parameters that compute a token"),
-    "layers": ("", "layers"),
-    "hidden": ("", "width of the residual stream"),
-    "kv_elements": ("", "elements of the key-value cache per token and layer"),
-    "full_layers": ("", "layers with attention to all earlier tokens"),
-    "window_layers": ("", "layers with attention to a window"),
-    "window": ("", "tokens of that window"),
-    "experts": ("", "routed experts of a layer; 0 for a dense model"),
-    "experts_per_token": ("", "routed experts that compute a token"),
-}
-"""Unit and meaning of each numerical fact of a model."""
-MODEL_LIMITS = {
-    "heads": ("", "heads of attention, which tensor parallelism shares"),
-    "kv_heads": ("", "heads of keys and values"),
-    "context_tokens": ("", "tokens of the longest prompt with its answer"),
-}
-"""Unit and meaning of each number that limits the deployments of a model."""
+GPU_FACTS = (
+    "sm_count",
+    "l2_mib",
+    "bf16_tflops",
+    "fp8_tflops",
+    "fp4_tflops",
+    "memory_gb_per_s",
+    "memory_gib",
+    "link_gb_per_s",
+    "power_w",
+    "generation_year",
+)
+"""Numerical facts of a GPU."""
+MODEL_FACTS = (
+    "total_params_1e9",
+    "active_params_1e9",
+    "layers",
+    "hidden",
+    "kv_elements",
+    "full_layers",
+    "window_layers",
+    "window",
+    "experts",
+    "experts_per_token",
+)
+"""Numerical facts of a model."""
+MODEL_LIMITS = (
+    "heads",
+    "kv_heads",
+    "context_tokens",
+)
+"""Numbers that limit the deployments of a model."""
 
 
 @cache

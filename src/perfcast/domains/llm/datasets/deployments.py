@@ -39,6 +39,7 @@ from perfcast.data.strict_csv import (
     require_rows,
     split_rejections,
 )
+from perfcast.domains import read_columns
 from perfcast.domains.llm.accelerators.accelerator_catalog import (
     GPU_FACTS,
     MODEL_FACTS,
@@ -56,11 +57,6 @@ from perfcast.domains.llm.accelerators.step_operators import (
     list_operators,
 )
 from perfcast.domains.llm.datasets.operator_lookup import time_operators
-from perfcast.domains.llm.datasets.serving_columns import (
-    COLUMNS,
-    PARALLEL_COLUMNS,
-    QUANTITIES,
-)
 from perfcast.schema.table import build_table
 from perfcast.sources.packed import Packed, read_records
 
@@ -76,7 +72,15 @@ MIN_OF_SHORTEST = 0.97
 """Share of the shortest possible step below which a step is impossible: bytes of weights are known to a per cent."""
 
 _ORIGIN = "silicon_data_source"
-_PARALLEL = ("tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size")
+_PARALLEL = {
+    "tp_size": "tensor_parallel",
+    "pp_size": "pipeline_parallel",
+    "attention_dp_size": "attention_data_parallel",
+    "moe_tp_size": "moe_tensor_parallel",
+    "moe_ep_size": "moe_expert_parallel",
+}
+"""Column of the file -> column of the table."""
+COLUMNS = read_columns(__package__, "columns.csv", "llm_serving")
 _LATENCIES = {"ttft": "silicon_ttft_ms", "tpot": "silicon_tpot_ms"}
 _NUMBERS = ("isl", "osl", *_LATENCIES.values())
 _READ = (
@@ -139,11 +143,11 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     table = build_table("llm_serving", _melt(single, raw.get(OPERATORS)), COLUMNS)
     inside, outside = reject_outside(table, SOURCE, FILE)
     rejections += outside
-    merged = (len(good) - len(single)) * len(QUANTITIES)
+    merged = (len(good) - len(single)) * len(_LATENCIES)
     return Standardized(
         table=inside,
         rejected=build_rejected_frame(rejections),
-        rows_in=len(unread) + len(rejected) + len(good) * len(QUANTITIES),
+        rows_in=len(unread) + len(rejected) + len(good) * len(_LATENCIES),
         merged={"same_measurement": merged},
         quality=_summarize_quality(single),
     )
@@ -172,7 +176,10 @@ def _parse(frame: pd.DataFrame) -> pd.DataFrame:
 def _rules(parsed: pd.DataFrame) -> dict[str, pd.Series]:
     """Return the reason and details of rejection, in order; missing where a row satisfies the rule."""
     parallel = parsed[list(_PARALLEL)]
-    tensor, data, moe_tensor, moe_expert = (parsed[name] for name in (_PARALLEL[0], *_PARALLEL[2:]))
+    tensor = parsed["tp_size"]
+    data = parsed["attention_dp_size"]
+    moe_tensor = parsed["moe_tp_size"]
+    moe_expert = parsed["moe_ep_size"]
     aggregated = parsed["mode"] == "agg"
     gpus = tensor * data
     equal = (moe_tensor == moe_expert) & (moe_tensor > 1) & (gpus == moe_tensor * moe_expert)
@@ -207,7 +214,7 @@ def _join_facts(frame: pd.DataFrame) -> pd.DataFrame:
     gpus = read_gpus()
     models = read_models()
     return frame.assign(
-        **{name: frame[source] for name, source in zip(PARALLEL_COLUMNS, _PARALLEL, strict=True)},
+        **{name: frame[source] for source, name in _PARALLEL.items()},
         **{name: frame["gpu"].map(gpus[name]) for name in (*GPU_FACTS, "generation")},
         **{name: frame["family"].map(models[name]) for name in (*MODEL_FACTS, *MODEL_LIMITS)},
         gpus=frame["tp_size"] * frame["pp_size"] * frame["attention_dp_size"],

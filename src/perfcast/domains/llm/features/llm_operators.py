@@ -7,16 +7,16 @@ Source: `data.accelerators.step_operators`.
 
 from __future__ import annotations
 
+from perfcast.domains import read_columns
 from perfcast.domains.llm.accelerators.served_memory import running_requests
 from perfcast.domains.llm.accelerators.step_operators import (
-    PARTS,
     PEAKS,
     add_parts,
     light_of,
     list_operators,
 )
-from perfcast.features.feature_math import append, feature, require
-from perfcast.schema.table import Table, Tag
+from perfcast.features.feature_math import append, require
+from perfcast.schema.table import Table
 
 REQUIRES = (
     "model_family",
@@ -42,16 +42,7 @@ REQUIRES = (
     "experts_per_token",
     *PEAKS,
 )
-_COLUMNS = tuple(
-    feature(
-        f"part_{name}",
-        "operators",
-        "ms",
-        f"at the speed of light: {meaning}",
-        tags=[Tag.COMPONENT],
-    )
-    for name, meaning in PARTS.items()
-)
+_COLUMNS = read_columns(__package__, "columns.csv", "llm_operators")
 
 
 def derive(table: Table) -> Table:

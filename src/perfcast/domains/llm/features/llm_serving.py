@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from perfcast.domains import read_columns
 from perfcast.domains.llm.accelerators.served_memory import (
     bandwidth,
     cached_bytes,
@@ -20,8 +21,8 @@ from perfcast.domains.llm.accelerators.served_memory import (
     running_requests,
     weights_read,
 )
-from perfcast.features.feature_math import append, arrays, feature, ratio
-from perfcast.schema.table import Table, Tag
+from perfcast.features.feature_math import append, arrays, ratio
+from perfcast.schema.table import Table
 
 REQUIRES = (
     "input_tokens",
@@ -68,73 +69,7 @@ _LOGS = (
 )
 
 
-def _time(name: str, meaning: str, group: str = "layout") -> tuple[str, str, str, str]:
-    return name, group, "ms", meaning
-
-
-_COLUMNS = (
-    feature(
-        *_time("t_weights", "reading the weights of a step at the memory's bandwidth"),
-        tags=[Tag.COST],
-    ),
-    feature(*_time("t_cache", "reading the key-value caches of a step"), tags=[Tag.COST]),
-    feature(
-        *_time("t_decode", "computing a token of every request at the peak"),
-        tags=[Tag.COST],
-    ),
-    feature(
-        *_time("t_exchange", "exchanging the activations of a step between GPUs"),
-        tags=[Tag.COST],
-    ),
-    feature(*_time("t_mixed", "computing the prompts of others, per step"), tags=[Tag.COST]),
-    feature(*_time("t_prompt", "computing a prompt at the peak"), tags=[Tag.COST]),
-    feature(
-        *_time("t_queue", "computing the prompts of all requests in progress"),
-        tags=[Tag.COST],
-    ),
-    feature(
-        *_time("t_wait", "waiting for the prompts of others, as in a queue"),
-        tags=[Tag.COST],
-    ),
-    feature(*_time("t_step", "sum of the times of a step")),
-    feature(
-        "running",
-        "load",
-        "",
-        "requests that a step serves: those whose caches fit in memory",
-    ),
-    feature(
-        "step_layers",
-        "layout",
-        "",
-        "layers that a step starts one after the other",
-        tags=[Tag.COST],
-    ),
-    feature(
-        "exchange_layers",
-        "layout",
-        "",
-        "layers whose GPUs wait for each other",
-        tags=[Tag.COST],
-    ),
-    feature("prompt_share", "load", "", "share of a step that computes prompts", high=1),
-    feature("weight_share", "load", "", "share of a step that reads weights", high=1),
-    feature("exchange_share", "load", "", "share of a step that exchanges activations", high=1),
-    feature(
-        "experts_touched",
-        "load",
-        "",
-        "expected share of the experts that a step uses",
-        high=1,
-    ),
-    feature(
-        "tokens_per_expert",
-        "load",
-        "",
-        "tokens of a step per expert; all for a dense model",
-    ),
-    feature("balance", "gpu", "FLOP/B", "peak of the number format / memory bandwidth"),
-)
+_COLUMNS = read_columns(__package__, "columns.csv", "llm_serving")
 
 
 def derive(table: Table) -> Table:

@@ -29,10 +29,10 @@ from perfcast.data.strict_csv import (
     require_rows,
     split_rejections,
 )
+from perfcast.domains import read_columns
 from perfcast.domains.scaling.datasets import scaling_columns
 from perfcast.domains.scaling.sources import olmo_ladder as source
-from perfcast.schema.declare import category
-from perfcast.schema.table import Column, Kind, Role, Tag, build_table
+from perfcast.schema.table import build_table
 from perfcast.sources.packed import Packed, read_records
 
 SOURCE = "olmo_ladder"
@@ -80,39 +80,7 @@ def _list_tasks() -> dict[str, tuple[str, tuple[str, ...]]]:
 
 
 TASKS = _list_tasks()
-COLUMNS = (
-    *scaling_columns.RESULT_COLUMNS,
-    category("model_size", Role.KEY, "model", "name of the model size", Tag.ENTITY, Tag.SLICE),
-    category("run", Role.KEY, "training", "size, multiplier and repetition", Tag.BLOCK),
-    category("configuration", Role.KEY, "training", "size and multiplier", Tag.CONFIG),
-    *scaling_columns.TRAINING_COLUMNS,
-    scaling_columns.number("tokens_per_param", "training", "tokens over parameters"),
-    scaling_columns.number("batch_tokens", "training", "tokens of a batch"),
-    scaling_columns.TARGET_COLUMN,
-    Column(
-        "peak_learning_rate",
-        Kind.NUMERICAL,
-        Role.PROVENANCE,
-        "training",
-        meaning="highest learning rate",
-        low=0,
-    ),
-    Column(
-        "step",
-        Kind.NUMERICAL,
-        Role.PROVENANCE,
-        "training",
-        meaning="number of the last step",
-        low=0,
-    ),
-    category(
-        "published_subset",
-        Role.PROVENANCE,
-        "training",
-        "subset in the split of the authors",
-    ),
-    *scaling_columns.PLACE_COLUMNS,
-)
+COLUMNS = read_columns(__package__, "columns.csv", "llm_ladder")
 
 
 def pack(folder: Path) -> Packed:

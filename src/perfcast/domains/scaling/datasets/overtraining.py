@@ -26,10 +26,10 @@ from perfcast.data.strict_csv import (
     read_rows,
     require_rows,
 )
+from perfcast.domains import read_columns
 from perfcast.domains.scaling.datasets import scaling_columns
 from perfcast.domains.scaling.sources import mlfoundations_scaling as source
-from perfcast.schema.declare import category
-from perfcast.schema.table import Column, Kind, Role, Tag, build_table
+from perfcast.schema.table import build_table
 from perfcast.sources.bounded_files import FETCH_AGAIN
 from perfcast.sources.packed import Packed, read_records
 from perfcast.utils.errors import UserError
@@ -78,64 +78,7 @@ _RECORD = [
 """Columns of a record; `of` names the validation set of a loss, and the benchmark of an accuracy."""
 
 
-def _provenance(name: str, group: str, meaning: str, *tags: Tag) -> Column:
-    return Column(name, Kind.NUMERICAL, Role.PROVENANCE, group, meaning=meaning, low=0, tags=tags)
-
-
-COLUMNS = (
-    *scaling_columns.RESULT_COLUMNS,
-    category(
-        "model",
-        Role.KEY,
-        "model",
-        "training set, model size and multiplier",
-        Tag.BLOCK,
-        Tag.CONFIG,
-    ),
-    category(
-        "training_set",
-        Role.KEY,
-        "training",
-        "text that the model is trained on",
-        Tag.SLICE,
-        Tag.IDENTITY,
-    ),
-    category("model_size", Role.KEY, "model", "name of the model size", Tag.ENTITY, Tag.SLICE),
-    Column(
-        "evaluated",
-        Kind.DATE,
-        Role.KEY,
-        "evaluation",
-        meaning="time of the evaluation",
-        tags=(Tag.TIME,),
-    ),
-    *scaling_columns.TRAINING_COLUMNS,
-    scaling_columns.number("params_without_embeddings", "model", "parameters without embeddings"),
-    scaling_columns.number("multiplier", "training", "tokens over 20 tokens per parameter"),
-    scaling_columns.number("learning_rate", "training", "highest learning rate"),
-    scaling_columns.number("final_learning_rate", "training", "learning rate at the end"),
-    scaling_columns.number("weight_decay", "training", "weight decay"),
-    scaling_columns.number("warmup_steps", "training", "steps of the warmup"),
-    scaling_columns.number("batch_sequences", "training", "sequences of a batch"),
-    scaling_columns.number("width", "model", "width of a layer, where the name of the size states it"),
-    scaling_columns.number("layers", "model", "layers, where the name of the size states them"),
-    scaling_columns.number("heads", "model", "heads of attention, where the name of the size states them"),
-    scaling_columns.TARGET_COLUMN,
-    _provenance(
-        "at_chance",
-        "evaluation",
-        "1 where an accuracy is that of a random choice",
-        Tag.EXCLUDED,
-    ),
-    _provenance("loss_low", "evaluation", "lower 95 % bound of the loss"),
-    _provenance("loss_high", "evaluation", "upper 95 % bound of the loss"),
-    _provenance(
-        "samples_per_second",
-        "evaluation",
-        "sequences per second of the evaluation of the loss",
-    ),
-    *scaling_columns.PLACE_COLUMNS,
-)
+COLUMNS = read_columns(__package__, "columns.csv", "llm_overtraining")
 
 
 def pack(folder: Path) -> Packed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfcast.domains.servers.data_tables import read_columns
+from perfcast.domains import read_columns
 from perfcast.domains.servers.features.server_physics import channels_populated, mem_gbps_total
 from perfcast.features.feature_math import append, arrays, is_true, ratio
 from perfcast.schema.table import Table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from perfcast.domains.servers.data_tables import read_columns
+from perfcast.domains import read_columns
 from perfcast.domains.servers.features.server_physics import power_clock_mhz
 from perfcast.features.feature_math import append, arrays, decimal_year, is_true, ratio
 from perfcast.schema.table import Table

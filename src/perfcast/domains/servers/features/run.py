@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from perfcast.domains.servers.data_tables import read_columns
+from perfcast.domains import read_columns
 from perfcast.features.feature_math import append, arrays, ratio
 from perfcast.schema.table import Table
 

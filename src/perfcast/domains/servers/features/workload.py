@@ -9,7 +9,7 @@ from importlib import resources
 import numpy as np
 import pandas as pd
 
-from perfcast.domains.servers.data_tables import read_columns
+from perfcast.domains import read_columns
 from perfcast.features.feature_math import append, arrays, decimal_year, map_distinct, version_number
 from perfcast.schema.table import Table
 

@@ -6,7 +6,7 @@ import re
 
 import pandas as pd
 
-from perfcast.domains.servers.data_tables import read_table
+from perfcast.domains import read_table
 from perfcast.domains.servers.parsing.distinct_texts import expand_codes, is_coded, number_combinations
 
 _COMPANIES = tuple(

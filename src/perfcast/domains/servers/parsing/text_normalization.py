@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from perfcast.domains.servers.data_tables import read_table
+from perfcast.domains import read_table
 
 MAX_LENGTH = 2000
 """Longest text that is parsed; real ones have below 300 characters."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from perfcast.domains.servers.data_tables import read_table
+from perfcast.domains import read_table
 
 _REMARK = re.compile(
     r"""

@@ -15,7 +15,7 @@ from functools import cache
 
 import pandas as pd
 
-from perfcast.domains.servers import data_tables
+from perfcast import domains
 from perfcast.domains.servers.processors.cpu_names import find_family, find_suffix, find_tier
 
 SUBJECTS = ("cpu_model", "family", "core", "process")
@@ -23,7 +23,7 @@ SUBJECTS = ("cpu_model", "family", "core", "process")
 PROVENANCE = ("known_from", "source", "quality", "note")
 QUALITIES = {0: "as remembered", 1: "one source", 2: "two sources that agree, or compared with lists of CPU models"}
 
-NAMES = data_tables.read_table(__package__, "fact_names.csv")
+NAMES = domains.read_table(__package__, "fact_names.csv")
 """Numerical facts: unit, smallest and largest plausible value, and 1 for whole numbers and for facts of families."""
 UNITS = {row["name"]: row["unit"] for row in NAMES}
 """Units of the numerical facts; "" for counts."""
@@ -58,7 +58,7 @@ class Fact:
 
 def read_table(name: str) -> list[dict[str, str]]:
     """Return the rows of a table of this package by column name."""
-    return data_tables.read_table(__package__, name)
+    return domains.read_table(__package__, name)
 
 
 def parse_facts(rows: Iterable[Mapping[str, str]]) -> Iterator[Fact]:

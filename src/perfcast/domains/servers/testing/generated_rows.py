@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
-from perfcast.domains.servers.data_tables import read_table
+from perfcast.domains import read_table
 from perfcast.domains.servers.processors.cpu_models import look_up_models
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key
 from perfcast.domains.servers.processors.facts import look_up_facts

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from perfcast.domains.servers.data_tables import read_table
+from perfcast.domains import read_table
 from perfcast.domains.servers.testing.generated_rows import Row, make_row, read_layout
 from perfcast.utils.io import atomic_path, write_text
 

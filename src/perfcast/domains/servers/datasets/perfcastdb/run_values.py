@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from perfcast.domains.servers.data_tables import read_table
+from perfcast.domains import read_table
 from perfcast.domains.servers.parsing.software import parse_operating_system
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key
 

@@ -21,7 +21,7 @@ from perfcast.data.strict_csv import (
     read_rows,
     split_rejections,
 )
-from perfcast.domains.servers.data_tables import read_columns, read_table
+from perfcast.domains import read_columns, read_table
 from perfcast.domains.servers.datasets.perfcastdb.run_values import NUMERICAL, STATED, characterize_run, list_read
 from perfcast.schema.table import Column, Kind, Role, Table, build_table
 from perfcast.sources.bounded_files import check_zip

@@ -17,7 +17,7 @@ import pandas as pd
 
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame, join_rejections, split_rejections
-from perfcast.domains.servers.data_tables import read_columns, read_table
+from perfcast.domains import read_columns, read_table
 from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine, find_only_file, read_dump, read_header
 from perfcast.domains.servers.datasets.spec_cpu.repairs import Repairs
 from perfcast.domains.servers.parsing.cache import parse_l1, parse_l2, parse_l3, parse_other_cache
