@@ -10,9 +10,9 @@ import torch
 from perfcast import plugins, splits
 from perfcast.config.conf_files import read_conf
 from perfcast.config.dataset_conf import read_dataset
-from perfcast.domains.nas.datasets.search_spaces import CELL_EDGES, encode_cells, parse_device_name, read_torch
+from perfcast.domains.nas.datasets.search_spaces import CELL_EDGES, encode_cells, read_torch
 from perfcast.domains.nas.features import cell_graph, inverted_residuals, mobile_stages
-from perfcast.domains.nas.sources.help import DEVICES, list_files
+from perfcast.domains.nas.sources.help import ARCHITECTURES, REFERENCES, latency_file, list_devices
 from perfcast.utils.errors import UserError
 
 
@@ -23,12 +23,9 @@ def raw(tmp_path_factory):
     return {"help": folder}
 
 
-def options(name):
-    return read_conf(Path("conf"), "dataset", name)["options"]
-
-
-def build(name, raw, **changed):
-    return plugins.load_function(read_dataset(Path("conf"), name).target, name)(raw, {**options(name), **changed})
+def build(name, raw):
+    options = read_conf(Path("conf"), "dataset", name)["options"]
+    return plugins.load_function(read_dataset(Path("conf"), name).target, name)(raw, options)
 
 
 class TestRows:
@@ -42,7 +39,11 @@ class TestRows:
                 read_torch(tmp_path / "file.pt")
         conf = read_conf(Path("conf"), "source", "help")
         declared = [entry["name"] for entry in conf["files"]]
-        assert sorted(declared) == sorted(name for space in DEVICES for name in list_files(space))
+        files = []
+        for space, architectures in ARCHITECTURES.items():
+            files += [f"{space}/{architectures}", f"{space}/{REFERENCES}"]
+            files += [latency_file(space, device) for device in list_devices(space)]
+        assert sorted(declared) == sorted(files)
 
     def test_build_quarantines_near_zero_latencies_and_keeps_file_and_line(self, raw):
         built = build("help_nasbench201", raw)
@@ -57,21 +58,16 @@ class TestRows:
         assert row["result_id"] == "raspi4/00017"
         assert row["architecture"] == "fbnet-00017"
 
-    def test_build_refuses_broken_lists_and_an_invalid_protocol(self, raw, tmp_path):
+    def test_build_refuses_broken_lists(self, raw, tmp_path):
         shutil.copytree(raw["help"], tmp_path, dirs_exist_ok=True)
         torch.save([1.0, 2.0], tmp_path / "fbnet/latency/fpga.pt")
         with pytest.raises(UserError, match=r"fpga\.pt must be a list of 60 latencies"):
             build("help_fbnet", {"help": tmp_path})
-        unknown = {**options("help_ofa")["protocol"], "test": ["abacus"]}
-        for protocol, words in ((None, "option"), ({"train": ["abacus"]}, "option"), (unknown, "abacus")):
-            with pytest.raises(UserError, match=words):
-                build("help_ofa", raw, protocol=protocol)
 
     def test_device_names_and_cells(self):
-        assert parse_device_name("titan_rtx_256") == ("gpu", "Titan RTX", 256.0)
-        assert parse_device_name("titanx_32")[1:] == ("Titan X", 32.0)
-        kind, model, batch = parse_device_name("essential_ph_1")
-        assert (kind, model, np.isnan(batch)) == ("phone", "Essential PH-1", True)
+        devices = list_devices("nasbench201")
+        facts = [devices[name][fact] for name in ("titan_rtx_256", "essential_ph_1") for fact in ("model", "batch")]
+        assert facts == ["Titan RTX", "256", "Essential PH-1", ""], "the 1 of the phone belongs to its model"
         text = "|none~0|+|nor_conv_3x3~0|skip_connect~1|+|avg_pool_3x3~0|nor_conv_1x1~1|none~2|"
         other = text.replace("none~2", "skip_connect~2")
         frame = encode_cells({other: 1, text: 0})
@@ -86,16 +82,16 @@ class TestRows:
 class TestSplits:
     def test_published_split_equals_the_authors_split(self, raw):
         table = build("help_nasbench201", raw).table
-        protocol = options("help_nasbench201")["protocol"]
+        used = {device: facts["nasbench201"] for device, facts in list_devices("nasbench201").items()}
         frame = table.frame.assign(part=splits.make("published", table, 0)["fold_0"])
         references = set(frame["architecture"][frame["reference"] == 1])
         assert len(references) == 10
         for device, rows in frame.groupby("device"):
             parts, trained = set(rows["part"]), set(rows["architecture"][rows["part"] == "train"])
-            if device in {*protocol["test"], *protocol["validation"]}:
-                assert trained <= references and ("test" in parts) == (device in protocol["test"])
+            if used[device] in ("test", "validation"):
+                assert trained <= references and ("test" in parts) == (used[device] == "test")
             else:
-                assert parts == ({"train", "unused"} if device in protocol["train"] else {"unused"})
+                assert parts == ({"train", "unused"} if used[device] == "train" else {"unused"})
         tested = frame[frame["part"] == "test"]
         assert not set(tested["architecture"]) & set(frame["architecture"][frame["part"].isin(["train", "validation"])])
 

@@ -6,7 +6,6 @@ import codecs
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +14,14 @@ import pandas as pd
 
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import Rejection, build_rejected_frame
+from perfcast.domains import read_columns
 from perfcast.domains.nas.sources.help import (
     ARCHITECTURES,
-    DEVICES,
-    OTHER_DEVICES,
     REFERENCES,
     latency_file,
+    list_devices,
 )
-from perfcast.schema.declare import category, number
-from perfcast.schema.table import Column, Kind, Role, Tag, build_table
+from perfcast.schema.table import build_table
 from perfcast.sources.bounded_files import check_zip
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
@@ -34,16 +32,6 @@ NEAR_ZERO = 0.05
 """Share of a device's median latency below which a latency is no inference: the output of such cells does not depend on
 their input, and some devices do not compute them."""
 _REMEDY = "ingest source 'help' again"
-_PROTOCOL_REMEDY = "edit options.protocol in the dataset's conf"
-_GPUS = {
-    "1080ti": "GeForce GTX 1080 Ti",
-    "2080ti": "GeForce RTX 2080 Ti",
-    "titan_rtx": "Titan RTX",
-    "titanx": "Titan X",
-    "titanxp": "Titan Xp",
-    "titan_xp": "Titan Xp",
-    "v100": "Tesla V100",
-}
 FBNET_LAYERS = tuple(f"block_{number:02d}" for number in range(1, 23))
 FBNET_BLOCKS = (
     "k3_e1",
@@ -68,140 +56,65 @@ _MAX_LAYERS = 4
 OFA_LAYERS = tuple(f"layer_{stage}_{layer}" for stage in range(1, _STAGES + 1) for layer in range(1, _MAX_LAYERS + 1))
 _ABSENT = "absent"
 
-_KINDS = "gpu, cpu, phone, board (single-board computer) or accelerator (ASIC, FPGA)"
-DEVICE_COLUMNS = (
-    category("result_id", Role.KEY, "device", "device and architecture", Tag.ROW),
-    category(
-        "architecture",
-        Role.KEY,
-        "architecture",
-        "search space and position of the architecture in it",
-        Tag.ENTITY,
-    ),
-    category(
-        "device",
-        Role.FEATURE,
-        "device",
-        "device as published; GPUs include the batch size",
-        Tag.TASK,
-    ),
-    category("device_kind", Role.FEATURE, "device", _KINDS, Tag.SLICE),
-    category("device_model", Role.FEATURE, "device", "device model, without the batch size"),
-    number("batch", "device", "batch size in images; missing except for GPUs"),
-)
-_LATENCY = "time of one inference; lower is better"
-_SUBSET = "the authors' use of the row: train, validation, test or unused"
-_REFERENCE = "1 for the reference architectures, measured first on every device"
-_LINE = "position in that file, from 1"
-LATENCY_COLUMNS = (
-    Column("latency_ms", Kind.NUMERICAL, Role.TARGET, "device", "ms", _LATENCY, low=1e-6),
-    category(PUBLISHED_SUBSET, Role.PROVENANCE, "device", _SUBSET),
-    Column("reference", Kind.NUMERICAL, Role.PROVENANCE, "device", "", _REFERENCE, 0, 1),
-    category("source_file", Role.PROVENANCE, "device", "file of the row"),
-    Column("source_line", Kind.NUMERICAL, Role.PROVENANCE, "device", "", _LINE, 1),
-)
+
+_POOL = {"fbnet": 4000, "nasbench201": 900, "ofa": 4000}
+"""Architectures of the authors' pool by search space, at most four fifths of all."""
+_QUERIES = 1000
+"""Architectures after the pool that test devices are evaluated on."""
+_TRIMMED = 0.1
+"""Share of the fastest and of the slowest queries that is not evaluated."""
 
 
-@dataclass(frozen=True)
-class Protocol:
-    """The authors' split: devices by subset, and architectures by position.
+def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
+    """Standardize the latencies of a search space, whose name is the option `space`.
 
-    Training devices use the first `pool` architectures and the references. Other devices train on the references
-    alone. Validation devices are evaluated on the pool. Test devices are evaluated on the next `queries`
-    architectures, without the share `trimmed` of the fastest and of the slowest. The pool holds at most four fifths of
-    the architectures.
-    """
-
-    train: Sequence[str]
-    validation: Sequence[str]
-    test: Sequence[str]
-    pool: int
-    queries: int
-    trimmed: float
-
-
-def build_fbnet(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardize 5,000 networks of FBNet on 27 devices; see `Protocol`. Source: Wu et al., arXiv 1812.03443."""
-    columns = [category(name, Role.FEATURE, "blocks", f"block of layer {int(name[6:])} of 22") for name in FBNET_LAYERS]
-    return _build_space("fbnet", raw, options, columns, encode_fbnet)
-
-
-def build_nasbench201(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardize all 15,625 cells on 27 devices; see `Protocol`. Source: Dong and Yang, arXiv 2001.00326."""
-    meaning = "operation on the edge from node {} to node {} of the cell"
-    columns = [category(name, Role.FEATURE, "cell", meaning.format(name[3], name[5])) for name in CELL_EDGES]
-    return _build_space("nasbench201", raw, options, columns, encode_cells)
-
-
-def build_ofa(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
-    """Standardize 5,000 once-for-all networks on 12 GPUs; see `Protocol`. Source: Cai et al., arXiv 1908.09791."""
-    meaning = "kernel and expansion of layer {} of stage {}; {} below that depth"
-    columns = [
-        number("resolution", "cost", "side length of the input image", unit="px"),
-        *(category(name, Role.FEATURE, "layers", meaning.format(name[8], name[6], _ABSENT)) for name in OFA_LAYERS),
-    ]
-    return _build_space("ofa", raw, options, columns, encode_ofa)
-
-
-def _build_space(
-    space: str,
-    raw: Mapping[str, Path],
-    options: Mapping[str, Any],
-    columns: Sequence[Column],
-    encode: Callable[[Any], pd.DataFrame],
-) -> Standardized:
-    """Standardize one search space: fbnet, nasbench201 or ofa.
-
-    Args:
-        options: `protocol`, see `Protocol`.
-        columns: Columns of the architectures.
-        encode: Function from the content of the architecture file to one row per architecture.
+    fbnet has 5,000 networks on 27 devices (Wu et al., arXiv 1812.03443), nasbench201 all 15,625 cells on 27 devices
+    (Dong and Yang, arXiv 2001.00326), ofa 5,000 once-for-all networks on 12 GPUs (Cai et al., arXiv 1908.09791).
 
     Raises:
-        UserError: A file or the option is invalid.
+        UserError: A file is absent or invalid.
     """
+    space = options["space"]
     folder = raw[SOURCE]
-    devices = DEVICES[space]
-    protocol = _read_protocol(options, devices)
-    architectures = encode(read_torch(folder / space / ARCHITECTURES[space]))
+    devices = list_devices(space)
+    architectures = _ENCODERS[space](read_torch(folder / space / ARCHITECTURES[space]))
     count = len(architectures)
     references = _read_positions(folder / space / REFERENCES, count)
     frames = []
     rejections = []
-    for device in devices:
+    for device, facts in devices.items():
         file = latency_file(space, device)
         latency = _read_latencies(folder / file, count)
         reasons = _find_reasons(latency)
-        rejections += [
-            Rejection(SOURCE, file, int(row) + 1, str(reasons[row]), f"{latency[row]:.6g} ms")
-            for row in np.flatnonzero(reasons != "")
-        ]
+        for row in np.flatnonzero(reasons != ""):
+            detail = f"{latency[row]:.6g} ms"
+            rejections.append(Rejection(SOURCE, file, int(row) + 1, str(reasons[row]), detail))
         good = np.flatnonzero(reasons == "")
-        subsets = _assign_subsets(protocol, device, np.where(reasons == "", latency, np.nan), references)
-        kind, model, batch = parse_device_name(device)
-        columns_of_device = {
+        usable = np.where(reasons == "", latency, np.nan)
+        subsets = _assign_subsets(facts[space], usable, references, _POOL[space])
+        columns = {
             "position": good,
             "device": device,
-            "device_kind": kind,
-            "device_model": model,
-            "batch": batch,
+            "device_kind": facts["kind"],
+            "device_model": facts["model"],
+            "batch": float(facts["batch"] or "nan"),
             "latency_ms": latency[good],
             PUBLISHED_SUBSET: subsets[good],
             "reference": np.isin(good, references).astype(float),
             "source_file": file,
             "source_line": good + 1.0,
         }
-        frames.append(pd.DataFrame(columns_of_device))
+        frames.append(pd.DataFrame(columns))
     rows = pd.concat(frames, ignore_index=True)
-    position = rows["position"].to_numpy()
-    text = pd.Series(np.arange(count), dtype="int64").astype("str").str.zfill(5)
-    encoded = architectures.assign(architecture=f"{space}-" + text, number=text).iloc[position].reset_index(drop=True)
+    numbers = pd.Series(np.arange(count), dtype="int64").astype("str").str.zfill(5)
+    described = architectures.assign(architecture=f"{space}-" + numbers, number=numbers)
+    encoded = described.iloc[rows["position"].to_numpy()].reset_index(drop=True)
     result_id = rows["device"] + "/" + encoded["number"]
     frame = pd.concat([rows, encoded.drop(columns="number")], axis=1).assign(result_id=result_id)
-    table = build_table(f"{SOURCE}_{space}", frame, (*DEVICE_COLUMNS, *columns, *LATENCY_COLUMNS))
+    dataset = f"{SOURCE}_{space}"
     distinct = rows.groupby("device", sort=True)["latency_ms"].nunique()
     return Standardized(
-        table=table,
+        table=build_table(dataset, frame, read_columns(__package__, "columns.csv", dataset)),
         rejected=build_rejected_frame(rejections),
         rows_in=count * len(devices),
         quality={
@@ -212,44 +125,11 @@ def _build_space(
     )
 
 
-def parse_device_name(device: str) -> tuple[str, str, float]:
-    """Return the kind, model and batch size of a device; the batch size is NaN where the name does not contain it."""
-    if device in OTHER_DEVICES:
-        return (*OTHER_DEVICES[device], np.nan)
-    name, _, batch = device.rpartition("_")
-    return "gpu", _GPUS[name], float(batch)
+def _assign_subsets(use: str, latency: np.ndarray, references: Sequence[int], pool: int) -> np.ndarray:
+    """Return the subset of each architecture on a device that the authors use for `use`.
 
-
-def _read_protocol(options: Mapping[str, Any], devices: Sequence[str]) -> Protocol:
-    """Return option `protocol`.
-
-    Raises:
-        UserError: The option is incomplete, or lists a device that the dataset lacks or lists twice.
-    """
-    protocol = options.get("protocol")
-    keys = [each.name for each in fields(Protocol)]
-    if not isinstance(protocol, Mapping) or set(protocol) != set(keys):
-        fact = f"found {sorted(protocol) if isinstance(protocol, Mapping) else protocol!r}"
-        raise UserError(
-            f"option 'protocol' must have the keys {', '.join(sorted(keys))}",
-            fact,
-            _PROTOCOL_REMEDY,
-        )
-    listed = [device for name in ("train", "validation", "test") for device in protocol[name]]
-    unknown = sorted(set(listed) - set(devices))
-    if unknown or len(set(listed)) < len(listed):
-        fact = f"the dataset has no {', '.join(unknown)}" if unknown else "one device is listed twice"
-        raise UserError(
-            "option 'protocol' must list different devices of the dataset",
-            fact,
-            _PROTOCOL_REMEDY,
-        )
-    return Protocol(**protocol)
-
-
-def _assign_subsets(protocol: Protocol, device: str, latency: np.ndarray, references: Sequence[int]) -> np.ndarray:
-    """Return the subset of each architecture on a device: train, validation, test, or unused.
-
+    Training devices use the pool, the first architectures, and the references. Other devices train on the references
+    alone. Validation devices are evaluated on the pool. Test devices are evaluated on the queries after it.
     A reference is never evaluated, although the authors left one reference among their test architectures.
 
     Shapes: latency (architectures,) -> (architectures,) object.
@@ -257,22 +137,20 @@ def _assign_subsets(protocol: Protocol, device: str, latency: np.ndarray, refere
     """
     count = len(latency)
     position = np.arange(count)
-    pool = min(protocol.pool, count * 4 // 5)
-    pooled = position < pool
-    reference = np.isin(position, list(references))
+    first_query = min(pool, count * 4 // 5)
     subsets = np.full(count, "unused", dtype=object)
-    if device in protocol.train:
-        subsets[pooled | reference] = "train"
-    elif device in protocol.validation:
-        subsets[pooled] = "validation"
-        subsets[reference] = "train"
-    elif device in protocol.test:
-        query_rows = np.flatnonzero((position >= pool) & (position < pool + protocol.queries))
-        order = query_rows[np.argsort(latency[query_rows], kind="stable")]
-        first = int(len(order) * protocol.trimmed)
-        last = int(len(order) * (1 - protocol.trimmed))
+    if use == "unused":
+        return subsets
+    if use == "test":
+        is_query = (position >= first_query) & (position < first_query + _QUERIES)
+        queries = np.flatnonzero(is_query)
+        order = queries[np.argsort(latency[queries], kind="stable")]
+        first = int(len(order) * _TRIMMED)
+        last = int(len(order) * (1 - _TRIMMED))
         subsets[order[first:last]] = "test"
-        subsets[reference] = "train"
+    else:
+        subsets[position < first_query] = use
+    subsets[list(references)] = "train"
     return subsets
 
 
@@ -405,3 +283,11 @@ def _encode_layers(network: Any) -> list[Any]:
         float(network["r"]),
         *(text if present else _ABSENT for text, present in zip(texts, used, strict=True)),
     ]
+
+
+_ENCODERS: dict[str, Callable[[Any], pd.DataFrame]] = {
+    "fbnet": encode_fbnet,
+    "nasbench201": encode_cells,
+    "ofa": encode_ofa,
+}
+"""Search space -> function from the content of its file of architectures to one row per architecture."""

@@ -6,8 +6,9 @@ from itertools import product
 
 import numpy as np
 
-from perfcast.features.feature_math import append, derive_distinct, feature, require
-from perfcast.schema.table import Column, Kind, Role, Table, Tag
+from perfcast.domains import read_columns
+from perfcast.features.feature_math import append, derive_distinct, require
+from perfcast.schema.table import Table
 
 EDGES = ((0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3))
 """Edges of a cell, 0 its input and 3 its output; the columns are op_<from>_<to>."""
@@ -28,47 +29,12 @@ _SHORT = {
     "avg_pool_3x3": "pool",
     "skip_connect": "skip",
 }
-_DESCRIPTIONS = {
-    "conv3": "3 x 3 convolutions",
-    "conv1": "1 x 1 convolutions",
-    "pool": "poolings",
-    "skip": "skips",
-}
 _FIXED_MFLOP = 7.783
 _FIXED_PARAMETERS = 73_306
 """Cost of stem, reductions and classifier: the one that NAS-Bench-201 states for a cell without operations."""
 
-_LIVE = "on a path from the cell's input to its output"
-_COLUMNS = (
-    feature("mflop", "cost", "MFLOP", "multiply-adds of the network", 0, tags=[Tag.SCALING]),
-    feature("kparameters", "cost", "1000", "parameters of the network", 0),
-    feature("live_mflop", "cost", "MFLOP", f"multiply-adds of what is {_LIVE}", 0),
-    *(feature(f"n_{kind}", "operations", "", f"{name} of the cell", 0, 6) for kind, name in _DESCRIPTIONS.items()),
-    *(feature(f"live_{kind}", "live operations", "", f"{name} {_LIVE}", 0, 6) for kind, name in _DESCRIPTIONS.items()),
-    feature("connected", "shape", "", "1: the cell's output depends on its input", 0, 1),
-    feature("additions", "shape", "", "sums of two feature maps in the cell", 0, 3),
-    feature("depth_conv", "shape", "", "convolutions on the longest path through the cell", 0, 3),
-    feature("depth_conv3", "shape", "", "3 x 3 convolutions on the path with most of them", 0, 3),
-    feature(
-        "depth_operations",
-        "shape",
-        "",
-        "convolutions and poolings on the longest path",
-        0,
-        3,
-    ),
-)
-_EDGE = f"operation on the edge from node %d to %d where it counts, {DEAD} where the output does not depend on it"
-_LIVE_COLUMNS = tuple(
-    Column(
-        f"live_op_{start}_{end}",
-        Kind.CATEGORICAL,
-        Role.FEATURE,
-        "live cell",
-        meaning=_EDGE % (start, end),
-    )
-    for start, end in EDGES
-)
+_COLUMNS = read_columns(__package__, "columns.csv", "cell_graph")
+_LIVE_COLUMNS = read_columns(__package__, "columns.csv", "live_cell")
 
 
 def cost(kernels: dict[str, int]) -> tuple[float, float]:

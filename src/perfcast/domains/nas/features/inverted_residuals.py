@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from functools import cache
 
-from perfcast.features.feature_math import append, derive_distinct, feature, require
-from perfcast.schema.table import Column, Table, Tag
+from perfcast.domains import read_columns
+from perfcast.features.feature_math import append, derive_distinct, require
+from perfcast.schema.table import Column, Table
 
 REQUIRES = tuple(f"block_{number:02d}" for number in range(1, 23))
 
@@ -24,19 +25,12 @@ STAGES = (
 """Channels, layers and first stride of each stage: FBNet's (Wu et al., arXiv 1812.03443, table 1) for images of 32 px,
 which are halved twice less. The measured latencies that add up block by block, of pixel3, agree with these strides."""
 
-KINDS = ("k3_e1", "k3_e1_g2", "k3_e3", "k3_e6", "k5_e1", "k5_e1_g2", "k5_e3", "k5_e6")
-"""Blocks by kernel size, expansion and groups; any other is the identity."""
+_TOTALS = read_columns(__package__, "columns.csv", "inverted_residuals")
+_KINDS = read_columns(__package__, "columns.csv", "block_kinds")
 
 SIDE = 32
 STEM = 16
 """Side of the image at the first stage, and channels that it receives."""
-
-_AMOUNTS = {
-    "mflop_pointwise": ("MFLOP", "multiply-adds of 1 x 1 convolutions"),
-    "mflop_depthwise": ("MFLOP", "multiply-adds of depthwise convolutions"),
-    "kparameters": ("1000", "parameters"),
-    "kwritten": ("1000", "numbers that convolutions write"),
-}
 
 
 @dataclass(frozen=True)
@@ -82,44 +76,32 @@ def inverted_residual(  # noqa: PLR0917 - the order of a block's definition
 def append_totals(
     table: Table,
     names: Sequence[str],
-    stages: int,
+    columns: Sequence[Column],
     stage_costs: Callable[[tuple[object, ...]], list[list[Cost]]],
 ) -> Table:
-    """Append the sums over a network's blocks, and over those of each of its `stages`.
+    """Append the sums over a network's blocks, and over those of each of its stages, as `columns` declare them.
 
     `stage_costs` returns the costs of the blocks of each stage, from a network's values in the columns `names`.
     Raises: ValueError when one of these columns is missing.
     """
-    columns = _total_columns(stages)
-    values = derive_distinct(require(table, names), names, columns, lambda network: _totals(stage_costs(network)))
+
+    def derive_values(network: tuple[object, ...]) -> dict[str, float]:
+        totals = _totals(stage_costs(network))
+        return {column.name: value for column, value in zip(columns, totals, strict=True)}
+
+    values = derive_distinct(require(table, names), names, columns, derive_values)
     return append(table, columns, values, logs=["mflop", "kwritten"])
 
 
-def _totals(stages: list[list[Cost]]) -> dict[str, float]:
+def _totals(stages: list[list[Cost]]) -> list[float]:
+    """Return the multiply-adds, the four amounts of `Cost`, the blocks, and the four amounts of every stage."""
     by_stage = [[sum(values) for values in zip(*map(astuple, stage), strict=True)] or [0.0] * 4 for stage in stages]
     whole = [sum(values) for values in zip(*by_stage, strict=True)]
     blocks = sum(cost is not NO_BLOCK for stage in stages for cost in stage)
-    totals = [
-        whole[0] + whole[1],
-        *whole,
-        float(blocks),
-        *(value for stage in by_stage for value in stage),
-    ]
-    return {column.name: value for column, value in zip(_total_columns(len(stages)), totals, strict=True)}
-
-
-@cache
-def _total_columns(stages: int) -> tuple[Column, ...]:
-    return (
-        feature("mflop", "cost", "MFLOP", "multiply-adds of the blocks", 0, tags=[Tag.SCALING]),
-        *(feature(name, "cost", unit, f"{amount} of the blocks", 0) for name, (unit, amount) in _AMOUNTS.items()),
-        feature("blocks", "cost", "", "number of blocks that are not the identity", 0),
-        *(
-            feature(f"{name}_{stage}", "stages", unit, f"{amount} in stage {stage}", 0)
-            for stage in range(1, stages + 1)
-            for name, (unit, amount) in _AMOUNTS.items()
-        ),
-    )
+    totals = [whole[0] + whole[1], *whole, float(blocks)]
+    for stage in by_stage:
+        totals += stage
+    return totals
 
 
 def fbnet_costs(network: tuple[object, ...]) -> list[list[Cost]]:
@@ -145,9 +127,9 @@ def derive(table: Table) -> Table:
     Raises: ValueError when a column of `REQUIRES` is missing.
     """
     blocks = require(table, REQUIRES)[list(REQUIRES)]
-    columns = [feature(f"n_{kind}", "kinds", "", f"blocks {kind} of the network", 0, len(REQUIRES)) for kind in KINDS]
-    counts = {f"n_{kind}": (blocks == kind).sum(axis=1) for kind in KINDS}
-    return append(append_totals(table, REQUIRES, len(STAGES), fbnet_costs), columns, counts)
+    # the name of a count is n_ and the kind of its blocks, any other block is the identity
+    counts = {column.name: (blocks == column.name[2:]).sum(axis=1) for column in _KINDS}
+    return append(append_totals(table, REQUIRES, _TOTALS, fbnet_costs), _KINDS, counts)
 
 
 def _block_cost(name: str, inputs: int, outputs: int, side: float, stride: int) -> Cost:

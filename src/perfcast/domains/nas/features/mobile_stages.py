@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from perfcast.domains import read_columns
 from perfcast.domains.nas.features.inverted_residuals import (
     Cost,
     append_totals,
@@ -22,6 +23,7 @@ REQUIRES = (
     "resolution",
     *(f"layer_{stage + 1}_{layer + 1}" for stage in range(len(STAGES)) for layer in range(LAYERS)),
 )
+_TOTALS = read_columns(__package__, "columns.csv", "mobile_stages")
 
 
 def layer_costs(network: tuple[object, ...]) -> list[list[Cost]]:
@@ -48,4 +50,4 @@ def derive(table: Table) -> Table:
 
     Raises: ValueError when a column of `REQUIRES` is missing.
     """
-    return append_totals(table, REQUIRES, len(STAGES), layer_costs)
+    return append_totals(table, REQUIRES, _TOTALS, layer_costs)

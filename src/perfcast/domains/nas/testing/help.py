@@ -18,9 +18,9 @@ from perfcast.domains.nas.datasets.search_spaces import (
 )
 from perfcast.domains.nas.sources.help import (
     ARCHITECTURES,
-    DEVICES,
     REFERENCES,
     latency_file,
+    list_devices,
 )
 
 NEAR_ZERO = ("pixel3", "raspi4")
@@ -41,7 +41,7 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     """
     random = np.random.default_rng(seed)
     count = max(_MIN_ARCHITECTURES, rows // 5)
-    for space in DEVICES:
+    for space in ARCHITECTURES:
         content, work = {
             "nasbench201": _draw_cells,
             "fbnet": _draw_fbnet,
@@ -52,7 +52,7 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
             folder / space / REFERENCES,
             [int(position) for position in random.permutation(count)[:10]],
         )
-        for number, device in enumerate(DEVICES[space]):
+        for number, device in enumerate(list_devices(space)):
             latency = _draw_latencies(work, random)
             if space == "nasbench201" and device in NEAR_ZERO:
                 latency[:: count // 3] = latency.mean() * 1e-3
