@@ -71,12 +71,6 @@ def plant(root, files):
             target.write_text(text)
 
 
-def lsblk(device, *disks):
-    """Return the output for a device by its command; a disk is (bytes, rotates, name)."""
-    lines = ["part 1 0 part1", *(f"disk {size} {int(rotates)} {name}" for size, rotates, name in disks)]
-    return {f"lsblk -b -n -r -s -o TYPE,SIZE,ROTA,NAME {device}": "\n".join(lines) + "\n"}
-
-
 def read(tmp_path, outputs, files=None):
     """Read a machine with the given outputs by command; other commands do not exist."""
 

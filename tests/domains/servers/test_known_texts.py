@@ -31,13 +31,10 @@ PARSERS = {
             memory.parse_dimms,
             memory.parse_memory,
             memory.parse_module,
-            memory.parse_older_memory,
             names.normalize_company,
             software.normalize_jvm_vendor,
             software.parse_any_operating_system,
             software.parse_jvm,
-            software.parse_older_compiler,
-            software.parse_older_operating_system,
             software.parse_operating_system,
             software.parse_storage,
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Container, Mapping
+from collections.abc import Container
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,8 +28,14 @@ from perfcast.schema.table import Kind
 
 _DECLARED = {column.name: column for column in COLUMNS}
 _SHOWN = 120
-_DMI, _MEMINFO, _MOUNTS = "/sys/class/dmi/id", "/proc/meminfo", "/proc/mounts"
-_PER_CORE = {"L1d cache": "l1d_kb", "L1i cache": "l1i_kb", "L2 cache": "l2_kb_per_core"}
+_DMI = "/sys/class/dmi/id"
+_MEMINFO = "/proc/meminfo"
+_MOUNTS = "/proc/mounts"
+_PER_CORE = {
+    "L1d cache": "l1d_kb",
+    "L1i cache": "l1i_kb",
+    "L2 cache": "l2_kb_per_core",
+}
 _ADVICE = {
     ("cpu_model",): "give its name, for example 'Xeon Gold 6252' or 'EPYC 9654'",
     (
@@ -102,7 +108,6 @@ _MAX_RESERVE = 0.08
 """Share of the installed memory that kernel, firmware and graphics reserve at most."""
 
 _LAYERS = frozenset({"overlay", "aufs", "rootfs", "unionfs", "fuse-overlayfs"})
-_DISK = re.compile(r"^disk (\d{1,18}) ([01]) (\S+)$", re.ASCII | re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -213,7 +218,7 @@ def read_hardware(run: Run = run_command, root: Path = Path("/")) -> HardwareInf
     _read_cores(reader, fields, virtual=virtual)
     _read_memory(reader)
     _read_operating_system(reader)
-    _read_storage(reader, virtual=virtual)
+    _note_container(reader)
     vendor = reader.read_text(f"{_DMI}/sys_vendor")[:_LONGEST_NAME]
     if not virtual and not _PLACEHOLDER.fullmatch(vendor):
         name = normalize_company(vendor) or ""
@@ -430,25 +435,8 @@ def _read_operating_system(reader: _Reader) -> None:
     reader.add("uname", kernel, kernel_series=parse_operating_system(f"kernel {kernel}").kernel_series)
 
 
-def _read_storage(reader: _Reader, *, virtual: bool) -> None:
-    """Read the file system of the root directory, and class and raw capacity of its disks.
-
-    Units: GB (10^9 bytes), rounded, as disks are sold.
-    """
-    mounts = (line.split() for line in reversed(reader.read_text(_MOUNTS).splitlines()))
-    device, kind = next(((words[0], words[2][:40]) for words in mounts if words[1:2] == ["/"] and words[2:]), ("", ""))
-    if kind in _LAYERS:
+def _note_container(reader: _Reader) -> None:
+    """Add a note where the root directory has the layers of a container."""
+    mounts = [line.split() for line in reader.read_text(_MOUNTS).splitlines()]
+    if any(words[1:2] == ["/"] and words[2] in _LAYERS for words in mounts if len(words) > 2):
         reader.notes.append("this is a container: processor, memory and kernel are those of the host, the rest its own")
-        return
-    in_memory = kind in ("tmpfs", "ramfs")
-    reader.add(_MOUNTS, f"{kind} at /", file_system=kind, storage_class="ram" if in_memory else None)
-    if not device.startswith("/dev/"):
-        return
-    # the disks below partitions, volumes and arrays
-    disks = set(_DISK.findall(reader.run("lsblk", "-b", "-n", "-r", "-s", "-o", "TYPE,SIZE,ROTA,NAME", device)))
-    total = sum(int(size) for size, _, _ in disks)
-    classes = {"nvme" if name.startswith("nvme") else {"0": "ssd", "1": "hdd"}[turns] for _, turns, name in disks}
-    known: Mapping[str, str | None] = {"storage_class": classes.pop() if len(classes) == 1 and not virtual else None}
-    if disks:
-        text = f"disks: {len(disks)}, rotational: {any(turns == '1' for _, turns, _ in disks)}, {total} bytes"
-        reader.add("lsblk", text, storage_gb=round(total / 1e9), **known)

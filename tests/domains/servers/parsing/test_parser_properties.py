@@ -41,9 +41,6 @@ FREE = {
     memory.parse_dimms: "8 x 16 GB DDR4-2933 (dual rank)",
     memory.parse_module: "16 GB 2Rx4 PC4-2933Y-R",
     software.parse_jvm: "Oracle Java HotSpot 64-bit Server VM 1.8.0_25 on Linux, version 1.8.0_25",
-    software.parse_older_compiler: "Intel C++ Compiler for Linux32 and Linux64 version 11.1 Build 20091130",
-    memory.parse_older_memory: "16 GB (8x2 GB PC3-8500R, 2 rank, CL7-7-7, ECC)",
-    software.parse_older_operating_system: "SuSE Linux Enterprise Server 10 (x86_64) SP3, Kernel 2.6.16.60",
     software.parse_any_operating_system: "Microsoft Windows Server 2008 R2 Enterprise (64 bit)",
 }
 """Parsers of texts that need not be understood whole."""
@@ -55,10 +52,7 @@ EXAMPLES = pytest.mark.parametrize(("parse", "text"), WELL_FORMED.items())
 PIECES = sorted({piece for text in PARSERS.values() for piece in text.split()})
 LONG_PIECES = [
     "1 x 1 GB ",
-    "with patch ",
     "PC3-",
-    "Studio 1",
-    "HPUX - ",
     "(" * 50,
     "1.7.0_",
     "(I+D) per ",

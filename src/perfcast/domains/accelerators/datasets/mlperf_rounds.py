@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from perfcast.domains import read_table
 from perfcast.domains.accelerators.sources.mlperf_inference import PIVOT, SOURCE, SUMMARY
 from perfcast.sources.bounded_files import FETCH_AGAIN
 from perfcast.utils.errors import UserError
@@ -25,58 +26,13 @@ PUBLISHED = {
     "v5.1": "2025-09-09",
 }
 """Round -> day of its publication."""
-ENTRY = {
-    "round": "version",
-    "uid": "uid",
-    "submitter": "Organization",
-    "system": "SystemName",
-    "platform": "Platform",
-    "model": "Model",
-    "scenario": "Scenario",
-    "unit": "Units",
-    "result": "Result",
-    "watts": "Result_Power",
-    "power_unit": "Result_Power_Units",
-    "accelerator_text": "accelerator_model_name",
-    "per_node": "accelerators_per_node",
-    "nodes": "number_of_nodes",
-    "processor": "host_processor_model_name",
-    "sockets": "host_processors_per_node",
-    "cores": "host_processor_core_count",
-    "software": "framework",
-    "availability": "Availability",
-    "inferred": "inferred",
-    "division": "Division",
-}
+_FIELDS = read_table(__package__, "mlperf_fields.csv")
+"""Field of a record, and its name or place in an entry, in an entry of the summary, and in the pivot table."""
+ENTRY = {row["field"]: row["entry"] for row in _FIELDS if row["entry"]}
 """Field of a record -> its name in an entry."""
-SUMMARY_ENTRY = {
-    **ENTRY,
-    "uid": "ID",
-    "submitter": "Submitter",
-    "system": "System",
-    "unit": "Performance_Units",
-    "result": "Performance_Result",
-    "watts": "Power_Result",
-    "power_unit": "Power_Units",
-    "accelerator_text": "Accelerator",
-    "per_node": "a#",
-    "nodes": "Nodes",
-    "processor": "Processor",
-    "software": "Software",
-    "division": "Category",
-    "formats": "weight_data_types",
-}
+SUMMARY_ENTRY = {row["field"]: row["summary"] for row in _FIELDS}
 """Field of a record -> its name in an entry of the summary; a record has all of them as text, "" for none."""
-PIVOT_FIELDS = {
-    "uid": 0,
-    "submitter": 1,
-    "availability": 2,
-    "system": 3,
-    "processor": 5,
-    "accelerator_text": 7,
-    "cores": 11,
-    "division": 14,
-}
+PIVOT_FIELDS = {row["field"]: int(row["pivot"]) for row in _FIELDS if row["pivot"]}
 """Field of a record -> its column in the pivot table."""
 _MODELS = 2
 _SCENARIOS = 3

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from perfcast.domains import read_table
 from perfcast.domains.accelerators.predictors.distance import join
 from perfcast.features.encoding.columns import numbers
 from perfcast.predictors.predictor import Predictor
@@ -21,43 +23,26 @@ DRIFT = "drift"
 HOST = "host"
 """What an effect multiplies: 1, the peaks and the bandwidth, the number of accelerators, the ages of task and
 accelerator, a random walk over the years, and the cores of the host."""
-EFFECTS: dict[str, tuple[tuple[str, ...], str, float]] = {
-    "task": (("task",), ONE, 3.0),
-    "peaks": ((), PEAKS, 0.514),
-    "peaks of kind": (("kind",), PEAKS, 0.2),
-    "peaks of model": (("model",), PEAKS, 0.2),
-    "peaks of task": (("task",), PEAKS, 0.1),
-    "processor": (("is_processor",), ONE, 0.5),
-    "processor of model": (("is_processor", "model"), ONE, 0.8),
-    "vendor": (("vendor",), ONE, 0.4),
-    "vendor of model": (("vendor", "model"), ONE, 0.153),
-    "generation": (("generation",), ONE, 0.216),
-    "generation of kind": (("generation", "kind"), ONE, 0.083),
-    "generation of model": (("generation", "model"), ONE, 0.064),
-    "generation of task": (("generation", "task"), ONE, 0.108),
-    "accelerator": (("accelerator",), ONE, 0.151),
-    "accelerator of kind": (("accelerator", "kind"), ONE, 0.031),
-    "accelerator of model": (("accelerator", "model"), ONE, 0.032),
-    "accelerator of task": (("accelerator", "task"), ONE, 0.039),
-    "variant": (("variant", "generation"), ONE, 0.139),
-    "variant of accelerator": (("variant", "accelerator", "model"), ONE, 0.035),
-    "triton": (("triton", "scenario"), ONE, 0.106),
-    "triton of task": (("triton", "task"), ONE, 0.098),
-    "accuracy": (("accuracy", "model"), ONE, 0.082),
-    "accuracy of generation": (("accuracy", "model", "generation"), ONE, 0.105),
-    "scale": ((), COUNT, 0.021),
-    "scale of task": (("task",), COUNT, 0.026),
-    "host of task": (("task",), HOST, 0.011),
-    "age": ((), AGE, 0.1),
-    "age of kind": (("kind",), AGE, 0.2),
-    "age of model": (("model",), AGE, 0.1),
-    "drift of model": (("model",), DRIFT, 0.023),
-    "drift of generation": (("generation", "model"), DRIFT, 0.08),
-    "drift of accelerator": (("accelerator", "task"), DRIFT, 0.15),
-    "block": (("block",), ONE, 0.038),
-    "run": (("block", "model"), ONE, 0.028),
-}
-"""Effect -> the columns whose values have one each, what it multiplies, and its standard deviation (logarithm).
+
+
+class Effect(NamedTuple):
+    """Effect: the columns whose values have one each, what it multiplies, and its standard deviation (logarithm)."""
+
+    columns: tuple[str, ...]
+    multiplied: str
+    deviation: float
+
+
+def _read_effects() -> dict[str, Effect]:
+    effects = {}
+    for row in read_table(__package__, "effects.csv"):
+        columns = tuple(row["columns"].split())
+        effects[row["effect"]] = Effect(columns, row["multiplied"], float(row["deviation"]))
+    return effects
+
+
+EFFECTS = _read_effects()
+"""Effects by name.
 
 The deviations start from the largest marginal likelihood of the rounds before v4.1, and were then chosen on the
 backtests v3.1, v4.0 and v5.0. Software has no effect: v5.0 does not state it."""
@@ -113,10 +98,8 @@ class PooledEffectsPredictor(Predictor):
 
         The covariance of the rows is design @ design.T + noise, and is never made: conjugate gradients multiply by it.
         """
-        from scipy.sparse import (
-            csr_array,
-            hstack,
-        )  # a prediction does without these imports
+        # a prediction does without these imports
+        from scipy.sparse import csr_array, hstack
         from scipy.sparse.linalg import LinearOperator, cg
 
         bases = self._bases(X)

@@ -1,8 +1,7 @@
 """Parsers of memory in published results: capacity, modules, and transfer rates snapped to the JEDEC grades.
 
 The texts have three forms. That of CPU2017 is fixed: `384 GB (12 x 32 GB 2Rx4 PC4-2933Y-R, running at 2666)`. The Java
-benchmarks have two columns, number and kind of the modules. The results of 2006 to 2014 are in any wording:
-`PC2-5300F`, `DDR2-667 FB-DIMM`, `4x1GB Micron, DDR3 1066`. People and configurators write `24x 64GB RDIMM, 5600MT/s`,
+benchmarks have two columns, number and kind of the modules. People and configurators write `24x 64GB RDIMM, 5600MT/s`,
 `64 GB DDR5-4800 x 16` or `12 DIMMs of 32 GB`: such texts are rewritten piece by piece.
 """
 
@@ -34,8 +33,6 @@ buffered; unbuffered without ECC, SO-DIMM (either)."""
 JEDEC_MTS = (800, 1066, 1333, 1600, 1866, 2133, 2400, 2667, 2933, *range(3200, 9201, 400))
 """Grades of DDR3, DDR4 and DDR5 in MT/s (JESD79-3, -4, -5)."""
 
-OLDER_MTS = (200, 266, 333, 400, 533, 667, 800, 1066, 1333, 1600, 1866)
-"""Grades of DDR, DDR2 and DDR3 in MT/s (JESD79, -2, -3)."""
 
 _DDR2_MTS = {3200: 400, 4200: 533, 5300: 667, 6400: 800}
 """Module bandwidth in MB/s -> MT/s of DDR2 (JESD79-2)."""
@@ -43,9 +40,6 @@ _DDR2_MTS = {3200: 400, 4200: 533, 5300: 667, 6400: 800}
 _MIN_BANDWIDTH = {3: 6400, 4: 12800, 5: 25600}
 _FASTEST = {3: 2133, 4: 3200, 5: 9200}
 _BYTES_PER_TRANSFER = 8
-_OLDER_MIN_BANDWIDTH, _OLDER_TOLERANCE = 2000, 0.03
-_FASTEST_DDR = 400
-_MIN_OF_GENERATION = {1: 1600, 2: 4200, 3: 8000}
 _LARGEST_DIMM_GB, _TYPO = 512, 0.01
 
 _GB_PER = {"MB": 1 / 1024, "GB": 1.0, "TB": 1024.0}
@@ -71,28 +65,7 @@ _GENERATION = compile_pattern(r"\bDDR([2-5])\b|\bPC([2-5])\b")
 _RATE = compile_pattern(r"\b(\d{3,5})(?: ?MHz| ?MT/s|ER\b)")
 _MODULE_RUNNING = compile_pattern(r"\brunning (?:at|@) ?(\d{3,5})")
 _KINDS = read_rules("module types")
-_ECC = compile_pattern(r"\bECC\b")
-_NO_ECC = compile_pattern(r"\bnon[ -]?ECC\b|\bno ECC\b")
-
-_OLDER_GROUP = compile_pattern(r"(?<![\w.])(\d{1,5}) ?[x*] ?(\d{1,5}(?:\.\d{1,2})?) ?([GM]B)(?![a-z])")
-_REVERSED = compile_pattern(r"(?<![\w.])(\d{1,5}(?:\.\d{1,2})?) ?([GM]B) ?(?:DIMM ?)?[x*] ?(\d{1,5})(?![\w.])")
-_OLDER_RUNNING = compile_pattern(
-    r"\b(?:running|downclocked|configured|clocked|runs|operated?s?|operating)(?: at| to)? ?@? ?(\d{3,4}) ?MHz"
-)
-_OLDER_LABELS = tuple(
-    map(
-        compile_pattern,
-        (
-            r"\bPC(?P<pc>[234])L?[ -]{0,3}(?P<speed>\d{4,5})(?P<type>[a-z]{0,2})(?![a-z0-9])",
-            r"\bPC ?-?(?P<speed>\d{4,5})(?P<type>[a-z]{0,2})(?![a-z0-9])",
-            r"\bDDR ?-?(?P<pc>[1-4])?(?:[ -]{0,3}(?P<speed>\d{3,5})(?P<type>[a-z]{0,2}))?(?![0-9])",
-        ),
-    )
-)
-_CLOCK = compile_pattern(r"(?<![\w.-])(\d{3,4}) ?MHz")
-_DEVICE = compile_pattern(r"(?<![\w])(\d)D?Rx(\d{1,2})(?!\w)")
-_RANKS = compile_pattern(r"(?<![\w])(?P<number>\d|single|dual|quad)[ -]?rank|(?<![\w])(?P<letter>[SDQ])R(?!\w)")
-_RANK_WORDS = {"s": 1, "d": 2, "q": 4}
+_ECC = compile_pattern(r"(?<!non[ -])\bECC\b")
 
 
 _REWRITES = read_rules("described memory")
@@ -111,7 +84,6 @@ _PIECES = compile_pattern(
     r"|\bEC\d\b|\b1\.\d{1,2} ?V\b|\b\d{3}-pin\b"
 )
 _SLOWEST_DDR5 = 4800
-_OLD_GENERATIONS = (1, 2, 3)
 
 
 class _Group(NamedTuple):
@@ -213,44 +185,14 @@ def parse_module(text: str) -> Memory:
     )
 
 
-def parse_older_memory(text: str) -> Memory:
-    """Parse values such as `16 GB (8 x 2 GB DDR2-5300F ECC)`; of several kinds of module the first with a rate counts.
-
-    The text is free, so complete means that it states capacity, modules and rate.
-    """
-    capacity, remainder = extract_first(_CAPACITY, normalize(text))
-    running, remainder = extract_first(_OLDER_RUNNING, remainder)
-    groups = [(int(count), to_gib(size, unit)) for count, size, unit in _OLDER_GROUP.findall(remainder)] or [
-        (int(count), to_gib(size, unit)) for size, unit, count in _REVERSED.findall(remainder)
-    ]
-    groups = [(count, size) for count, size in groups if count and size]
-    generation, rate, letter = _find_older_module(remainder)
-    kind = letter or find_kind(_KINDS, remainder)
-    ranks, width = _count_ranks(remainder)
-    stated_ecc = False if _NO_ECC.search(remainder) else True if _ECC.search(remainder) else None
-    return Memory(
-        mem_total_gb=to_gib(capacity[1], capacity[2]) if capacity else None,
-        hbm_gb=0.0 if capacity or groups else None,
-        **_count_modules(groups),
-        dimm_ranks=ranks,
-        dimm_width=width,
-        dimm_type=kind,
-        ecc=ECC_BY_TYPE.get(kind or "") if stated_ecc is None else stated_ecc,
-        ddr_gen=generation,
-        **_rates(rate, _snap_to_older_grade(int(running[1])) if running else None),
-        complete=capacity is not None and bool(groups) and rate is not None,
-    )
-
-
 def parse_described_memory(text: str) -> Memory:
     """Parse memory of any DDR generation as people write it; complete where no number of the text was left over.
 
-    The forms of published results are tried first. A capacity that differs from the modules is left out.
+    The form of published results is tried first. A capacity that differs from the modules is left out.
     """
     stated = parse_memory(text)
     if not stated.complete:
-        older = parse_older_memory(text)
-        stated = older if older.complete and older.ddr_gen in _OLD_GENERATIONS else _parse_words(text)
+        stated = _parse_words(text)
     modules, total = stated.mem_sum_gb, stated.mem_total_gb
     if modules is not None and total is not None and abs(modules - total) > 0.02 * total:
         return replace(stated, mem_total_gb=modules, complete=False)
@@ -402,50 +344,3 @@ def _find_kind(label: re.Match[str] | None, generation: int | None, text: str) -
     if letter in ECC_BY_TYPE:
         return letter
     return find_kind(_KINDS, text)
-
-
-def _find_older_module(text: str) -> tuple[int | None, int | None, str | None]:
-    """Return generation, rated MT/s and type letter of the first label that has a rate."""
-    generation = letter = None
-    for match in (match for pattern in _OLDER_LABELS for match in pattern.finditer(text)):
-        fields = match.groupdict()
-        stated = int(fields["pc"]) if fields.get("pc") else None
-        generation = generation or stated
-        kind = (fields["type"] or "")[:1].upper().replace("P", "R")
-        letter = letter or (kind if kind in ECC_BY_TYPE and kind != "M" else None)
-        if fields["speed"] and (rate := _find_older_rate(int(fields["speed"]))) is not None:
-            return stated or generation or _find_generation(int(fields["speed"])), rate, letter
-    clock = _CLOCK.search(text)
-    rate = _find_older_rate(int(clock[1])) if clock else None
-    if generation is None and rate is not None and re.search(r"\bFB-? ?DIMM|\bfully[ -]buffered", text, re.IGNORECASE):
-        generation = 2
-    return generation, rate, letter
-
-
-def _find_generation(number: int) -> int | None:
-    """Return the DDR generation by the bandwidth in MB/s, or by a rate that only the first generation has."""
-    if number <= _FASTEST_DDR:
-        return 1
-    fitting = [generation for generation, low in _MIN_OF_GENERATION.items() if number >= low]
-    return fitting[-1] if fitting else None
-
-
-def _find_older_rate(number: int) -> int | None:
-    """Return the MT/s of a label's number, which is MB/s from 2000 upwards; None where it is no grade."""
-    mts = number / _BYTES_PER_TRANSFER if number >= _OLDER_MIN_BANDWIDTH else float(number)
-    snapped = _snap_to_older_grade(mts)
-    return snapped if snapped in OLDER_MTS else None
-
-
-def _snap_to_older_grade(mts: float) -> int:
-    nearest = min(OLDER_MTS, key=lambda grade: abs(grade - mts))
-    return nearest if abs(nearest - mts) <= _OLDER_TOLERANCE * nearest else round(mts)
-
-
-def _count_ranks(text: str) -> tuple[int | None, int | None]:
-    device = _DEVICE.search(text)
-    if device:
-        return int(device[1]), int(device[2])
-    match: re.Match[str] | None = _RANKS.search(text)
-    word = (match["number"] or match["letter"]).lower() if match else ""
-    return (int(word) if word.isdigit() else _RANK_WORDS.get(word[:1])) or None, None

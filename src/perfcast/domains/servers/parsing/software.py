@@ -23,20 +23,12 @@ _SEGMENT = compile_pattern(r"(?<![\w/])(?=(?:C/C\+\+(?:/Fortran)?|Fortran) ?: ?V
 _HEAD = compile_pattern(
     r"^(C/C\+\+/Fortran|C/C\+\+|Fortran) ?: ?Version (\d{1,4}(?:\.\d{1,8}){0,3})(?![\w.]) (?:of|for)\b"
 )
-_VENDORS, _OLDER_VENDORS = read_rules("compilers"), read_rules("older compilers")
+_VENDORS = read_rules("compilers")
 _COMPILERS = read_rules("described compilers")
-"""Vendor -> pattern; of several vendors of an older text the first named counts. The last one also has commands."""
+"""Vendor -> pattern; the last one also has commands."""
 
 _CLASSIC = compile_pattern(r"\bClassic\b")
 _FIRST_YEAR_NAMED_RELEASE = 2021
-_NOISE = compile_pattern(
-    r"\bPackage[ -]?ID\S*.*?(?=\bIntel\b|\bMicrosoft\b|$)|\bMicrosoft Visual Studio.*?(?=\bIntel\b|$)"
-    r"|\bBuild(?: no\.?)? ?\w+|\bEM64T\S*|\bIA-?32\b|\bIntel ?64\b|\bLinux(?:32|64)\b|\bx86\b|\b(?:32|64)-bit\b"
-)
-_NUMBER = r"(\d{1,2})(?:\.(\d{1,3}))?(?:\.\d{1,5}){0,3}"
-_NAMED = compile_pattern(rf"\b(?:Version|Release|Ver\.?)[ :,]{{0,3}}V?{_NUMBER}(?![\d])|\bV{_NUMBER}(?![\d.])")
-_DOTTED = compile_pattern(r"(?<![\w.])[A-C]?\.?(\d{1,2})\.(\d{1,3})(?:\.\d{1,5}){0,3}")
-_STUDIO = compile_pattern(r"\bStudio (?P<express>Express )?(\d{1,2})(?:\.(\d))?(?: ?Update ?(\d))?")
 _RELEASE = compile_pattern(r"(?<![\w.])v?(\d{1,4})(?:\.(\d{1,4}))?(?:\.\d{1,8}){0,3}(?![\w%])")
 
 
@@ -61,7 +53,7 @@ class Compiler:
 
     Vendor and version are those of the C/C++ compiler, the oneAPI one where there are two. `compiler_major_minor`
     is text. `compiler_classic`: an Intel compiler of the classic code base is among them; `oneapi`: one of oneAPI is;
-    `mixed_fortran`: Fortran uses another vendor or version than C/C++. Of an older result they are those named first.
+    `mixed_fortran`: Fortran uses another vendor or version than C/C++.
     """
 
     compiler_vendor: str | None = None
@@ -127,18 +119,6 @@ def is_under_xalanc_notice(suite: str, compiler: Compiler) -> bool:
     return any(major == 2022 or (major, minor) == (2023, 0) for major, minor in releases)
 
 
-def parse_older_compiler(text: str) -> Compiler:
-    """Parse values such as `Intel C++ Compiler 11.1 for Linux, Build 20091130`; commas are line breaks."""
-    value = normalize(text.replace(",", " ").replace(";", " "))
-    named = sorted((match.start(), vendor) for pattern, vendor in _OLDER_VENDORS if (match := pattern.search(value)))
-    if not named:
-        return Compiler()
-    vendor, end = named[0][1], named[1][0] if len(named) > 1 else len(value)
-    # What follows the second vendor's name is the version of that one.
-    version = _find_version(vendor, _NOISE.sub(" ", value[:end]))
-    return Compiler(vendor, version)
-
-
 def parse_described_compiler(text: str) -> Compiler:
     """Parse a compiler such as `AOCC 5.0`, `gcc (GCC) 11.4.1 20230605`, `icx 2024.1` or the texts of publishers."""
     parsed = parse_compiler(text)
@@ -153,21 +133,7 @@ def parse_described_compiler(text: str) -> Compiler:
         versioned = parse_compiler(f"C/C++: Version {version[0].lstrip('vV')} of {vendor.replace('classic', 'C++')}")
         if versioned.complete:
             return versioned
-    older = parse_older_compiler(text)
-    return older if older.compiler_vendor else Compiler(compiler_vendor=vendor)
-
-
-def _find_version(vendor: str, text: str) -> str | None:
-    match: re.Match[str] | None = _NAMED.search(text)
-    if match:
-        major, minor = (match[1], match[2]) if match[1] else (match[3], match[4])
-        return f"{int(major)}.{int(minor or 0)}"
-    studio = _STUDIO.search(text) if vendor == "Oracle" else None
-    if studio:
-        # Releases between two versions are called Express and a month, which orders nothing.
-        return None if studio["express"] else f"{int(studio[2])}.{int(studio[3] or studio[4] or 0)}"
-    match = _DOTTED.search(text)
-    return f"{int(match[1])}.{int(match[2])}" if match else None
+    return Compiler(compiler_vendor=vendor)
 
 
 _NAMES = read_rules("systems")
@@ -183,8 +149,8 @@ _VERSION = compile_pattern(r"(?<![\w.-])(?P<major>\d{1,4})(?:\.(?P<minor>\d{1,4}
 _WINDOWS = compile_pattern(r"\bWindows\b")
 _YEAR = compile_pattern(r"\b(2003|2008|2012|2016|2019|2022|2025)\b")
 _RELEASE_2 = compile_pattern(r"\bR2\b")
-_OLDER_WORDINGS, _SYSTEM_REWRITES = read_rules("older systems"), read_rules("described systems")
-"""Wordings of 2006 to 2014, and of people and tools -> those of today's results, applied in order."""
+_REWRITES = read_rules("described systems")
+"""Wordings of people and tools -> those of results, applied in order."""
 
 
 @dataclass(frozen=True)
@@ -230,11 +196,6 @@ def parse_operating_system(text: str) -> OperatingSystem:
     )
 
 
-def parse_older_operating_system(text: str) -> OperatingSystem:
-    """Parse values such as `Windows Vista Ultimate w/ SP1 (64-bit)`: rewritten in today's wording, then parsed."""
-    return parse_operating_system(rewrite(text, _OLDER_WORDINGS))
-
-
 def parse_any_operating_system(text: str) -> OperatingSystem:
     """Parse an operating system and its version, Windows in any order of its words: `Windows 2008 Server R2 SP1`."""
     value = normalize(text)
@@ -250,9 +211,8 @@ def parse_described_operating_system(text: str) -> OperatingSystem:
     parsed = parse_operating_system(text)
     if parsed.complete and parsed.os_name != "Windows":
         return parsed
-    value = rewrite(text, _SYSTEM_REWRITES)
-    readings = (parse_operating_system(value), parsed, parse_older_operating_system(value))
-    best = max(readings, key=_count_known)
+    rewritten = parse_operating_system(rewrite(text, _REWRITES))
+    best = max((rewritten, parsed), key=_count_known)
     return best if best.os_name is not None else replace(best, os_version=None)
 
 
