@@ -10,38 +10,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-_ROWS_AT_ONCE = 1 << 16
-"""Rows of a column of texts that are parsed together; it bounds the results in memory where nearly all texts differ."""
-
 
 def parse_column(texts: pd.Series, parse: Callable[[str], Any], names: Sequence[str] = ("value",)) -> pd.DataFrame:
     """Parse every distinct text of a column once; one column per name.
 
     A parser returns a dataclass with fields of these names, or one value. Numbers and flags become float64 with NaN for
-    None; a missing text is parsed as "". Of coded texts, texts are coded. Shapes: on the index of `texts`.
+    None, and texts are coded; a missing text is parsed as "". Shapes: on the index of `texts`.
     """
 
     def read(text: str) -> list[Any]:
         result = parse(text)
         return [getattr(result, name) for name in names] if is_dataclass(result) else [result]
 
-    if is_coded(texts):
-        codes, distinct = encode_texts(texts)
-        columns = zip(names, zip(*map(read, [*distinct, ""]), strict=True), strict=True)
-        # copy=False keeps the columns separate, so that one column does not hold the others in memory
-        return pd.DataFrame({name: expand_codes(values, codes, texts.index) for name, values in columns}, copy=False)
-    if len(texts) > _ROWS_AT_ONCE:
-        parts = [texts.iloc[start : start + _ROWS_AT_ONCE] for start in range(0, len(texts), _ROWS_AT_ONCE)]
-        return pd.concat([parse_column(part, parse, names) for part in parts])
-    plain = texts.fillna("").astype(str)
-    results = {text: read(text) for text in plain.unique()}
-    parsed = {}
-    for place, name in enumerate(names):
-        values = {text: result[place] for text, result in results.items()}
-        numeric = all(value is None or isinstance(value, bool | int | float) for value in values.values())
-        column = plain.map(values) if len(plain) else plain.astype(object)
-        parsed[name] = column.astype("float64") if numeric else column
-    return pd.DataFrame(parsed, index=texts.index)
+    codes, distinct = encode_texts(texts)
+    columns = zip(names, zip(*map(read, [*distinct, ""]), strict=True), strict=True)
+    # copy=False keeps the columns separate, so that one column does not hold the others in memory
+    return pd.DataFrame({name: expand_codes(values, codes, texts.index) for name, values in columns}, copy=False)
 
 
 def is_coded(values: pd.Series) -> bool:
@@ -100,12 +84,3 @@ def number_combinations(frame: pd.DataFrame, names: Sequence[str]) -> tuple[np.n
     first = np.full(int(numbers.max(initial=-1)) + 1, -1, dtype=np.int64)
     first[numbers[::-1]] = np.arange(len(frame) - 1, -1, -1)
     return numbers, first
-
-
-def count_texts(values: pd.Series) -> pd.Series:
-    """Count a column's texts as pandas does, the most frequent first and the earlier one of equally frequent ones."""
-    if not is_coded(values):
-        return values.value_counts()
-    codes = pd.Series(values.cat.codes.to_numpy())
-    counts = codes[codes >= 0].value_counts()
-    return counts.set_axis(values.cat.categories[counts.index].astype("str"), axis=0)

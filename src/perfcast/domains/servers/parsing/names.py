@@ -7,7 +7,7 @@ import re
 import pandas as pd
 
 from perfcast.domains import read_table
-from perfcast.domains.servers.parsing.distinct_texts import expand_codes, is_coded, number_combinations
+from perfcast.domains.servers.parsing.distinct_texts import expand_codes, number_combinations
 
 _COMPANIES = tuple(
     (re.compile(rf"{re.escape(row['beginning'])}\b"), row["name"]) for row in read_table(__package__, "companies.csv")
@@ -36,8 +36,8 @@ def extract_system_stems(frame: pd.DataFrame) -> pd.Series:
     """Return the names of the machines without processor and clock, computed once per distinct pair of texts."""
     numbers, first = number_combinations(frame, ["System", "Processor"])
     pairs = frame[["System", "Processor"]].iloc[first].astype("str")
-    stems = expand_codes([extract_system_stem(*pair) for pair in pairs.itertuples(index=False)], numbers, frame.index)
-    return stems if is_coded(frame["System"]) else stems.astype("str")
+    stems = [extract_system_stem(*pair) for pair in pairs.itertuples(index=False)]
+    return expand_codes(stems, numbers, frame.index)
 
 
 def extract_system_stem(system: str, processor: str) -> str:

@@ -12,7 +12,7 @@ from functools import cache
 
 import pandas as pd
 
-from perfcast.domains.servers.parsing.distinct_texts import encode_texts, expand_codes, is_coded
+from perfcast.domains.servers.parsing.distinct_texts import encode_texts, expand_codes
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key, find_family
 from perfcast.domains.servers.processors.facts import Fact, look_up_facts, read_facts, read_table
 
@@ -73,14 +73,9 @@ def join_processors(frame: pd.DataFrame, as_of: pd.Timestamp | None = None) -> p
     facts = {name: families[fact] for name, fact in _OF_FAMILY.items()}
     facts |= {name: listed[name] for name in _OF_MODEL}
     facts["listed_cores"] = listed["cores_per_chip"]
-    if is_coded(frame["cpu_model"]):
-        codes, names = encode_texts(frame["cpu_model"])
-        joined = frame.assign(
-            **{name: expand_codes(values.loc[names].tolist(), codes, frame.index) for name, values in facts.items()}
-        )
-    else:
-        joined = frame.join(pd.DataFrame(facts), on="cpu_model")
-    return joined.assign(cores_per_chip_stated=joined["cores"] / joined["chips"])
+    codes, names = encode_texts(frame["cpu_model"])
+    joined = {name: expand_codes(values.loc[names].tolist(), codes, frame.index) for name, values in facts.items()}
+    return frame.assign(**joined, cores_per_chip_stated=frame["cores"] / frame["chips"])
 
 
 def list_facts(name: str, stated: Sequence[Fact], family: str | None = None) -> list[Fact]:

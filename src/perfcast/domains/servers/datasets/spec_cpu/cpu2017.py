@@ -10,7 +10,6 @@ import pandas as pd
 from perfcast.domains.servers.datasets.spec_cpu import repairs as repair
 from perfcast.domains.servers.datasets.spec_cpu import spec_dump
 from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine
-from perfcast.domains.servers.datasets.spec_cpu.spec_dump import map_texts
 from perfcast.domains.servers.parsing.distinct_texts import map_distinct
 from perfcast.domains.servers.parsing.software import is_under_xalanc_notice, parse_compiler
 
@@ -44,8 +43,8 @@ def screen_scores(frame: pd.DataFrame, quarantine: Quarantine, *, first: str) ->
 def split_suite(suite: pd.Series) -> dict[str, pd.Series]:
     """Return the columns metric (rate or speed) and domain (int or fp) of suite names."""
     return {
-        "metric": map_texts(suite, lambda name: "rate" if name.endswith("rate") else "speed"),
-        "domain": map_texts(suite, lambda name: "int" if name.startswith("CINT") else "fp"),
+        "metric": map_distinct(suite, lambda name: "rate" if name.endswith("rate") else "speed"),
+        "domain": map_distinct(suite, lambda name: "int" if name.startswith("CINT") else "fp"),
     }
 
 
@@ -70,7 +69,6 @@ def repair_results(frame: pd.DataFrame, repairs: repair.Repairs) -> pd.DataFrame
 DUMP = spec_dump.SpecDump(
     source="spec_cpu2017",
     suites=name_suites(2017),
-    coded=True,
     screen=partial(screen_scores, first="2017-06"),
     derive=_derive,
     repair=repair_results,

@@ -77,7 +77,6 @@ def _repair(frame: pd.DataFrame, repairs: Repairs) -> pd.DataFrame:
 DUMP = spec_dump.SpecDump(
     source="spec_cpu2026",
     suites=name_suites(2026),
-    coded=True,
     optional=_ENERGY,
     screen=_screen,
     derive=lambda frame: frame.assign(**split_suite(frame["suite"])),

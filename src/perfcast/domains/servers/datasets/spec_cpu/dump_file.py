@@ -31,7 +31,7 @@ def read_dump(
     source: str,
     path: Path,
     columns: Sequence[str],
-    plain: Collection[str] | None = None,
+    plain: Collection[str] = (),
     optional: Collection[str] = (),
 ) -> CsvRows:
     """Read columns of a dump as text, and the line of each row; skip blank lines.
@@ -44,7 +44,7 @@ def read_dump(
         path: The dump, compressed or not.
         columns: Columns to read.
         plain: Columns to keep as plain text; the others are coded (`distinct_texts.py`), which stores each distinct
-            text of a large dump once. None keeps all as plain text.
+            text of a large dump once.
         optional: Further columns to read where the header has them.
 
     Raises:
@@ -53,8 +53,7 @@ def read_dump(
     if not path.is_file():
         raise UserError(f"source {source!r} must have the file {path.name}", f"{path} is not there", _REMEDY)
     with unpacked(path, kind_by_content(path), most=size_limits.DUMP, remedy=_REMEDY) as file:
-        kinds = {"plain": columns if plain is None else plain, "optional": optional}
-        table, rejections = _read_rows(source, path, file, columns, **kinds)
+        table, rejections = _read_rows(source, path, file, columns, plain=plain, optional=optional)
     require_rows(table.num_rows, str(path), rejections)
     # split_blocks keeps the columns separate, so that one column does not hold the others in memory
     frame = table.unify_dictionaries().to_pandas(split_blocks=True)

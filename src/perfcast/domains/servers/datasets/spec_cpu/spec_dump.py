@@ -22,9 +22,7 @@ from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine, fin
 from perfcast.domains.servers.datasets.spec_cpu.repairs import Repairs
 from perfcast.domains.servers.parsing.cache import parse_l1, parse_l2, parse_l3, parse_other_cache
 from perfcast.domains.servers.parsing.distinct_texts import (
-    count_texts,
     expand_codes,
-    is_coded,
     map_distinct,
     number_combinations,
     parse_column,
@@ -100,7 +98,7 @@ class SpecDump:
     """Description of a dump, by the name of its source.
 
     `suites` maps the dump's `Benchmark` to a suite; `readers` replace those of READERS. `derived` texts to parse are
-    made by `screen`, the dump does not have them. Of a `coded` dump each distinct text is stored once (`read_dump`).
+    made by `screen`, the dump does not have them.
 
     `screen` quarantines rows that are no results, `derive` adds columns after parsing, `repair` corrects joined rows.
     `optional` raw columns are read for `screen` where the dump has them. Rows that are equal in the columns of
@@ -114,7 +112,6 @@ class SpecDump:
     suites: Mapping[str, str] = field(default_factory=dict)
     readers: Mapping[str, Reader] = field(default_factory=dict)
     derived: tuple[str, ...] = ()
-    coded: bool = False
     optional: tuple[str, ...] = ()
     near_copies: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -156,7 +153,7 @@ class SpecDump:
             parsed = parse_column(frame[column.raw], column.read, column.names)
             columns |= {name: parsed[name] for name in column.names}
         columns |= {name: pd.to_datetime(columns[name]) for name in _DATES if name in columns}
-        columns |= {column.names[0]: map_texts(frame[column.raw], column.read) for column in self.described["name"]}
+        columns |= {column.names[0]: map_distinct(frame[column.raw], column.read) for column in self.described["name"]}
         return self.derive(frame.assign(**columns, system_stem=extract_system_stems(frame)))
 
     def pack(self, folder: Path) -> Packed:
@@ -195,7 +192,7 @@ class SpecDump:
         frame = frame.assign(
             source=expand_codes([self.source], same, frame.index),
             file=expand_codes([quarantine.file], same, frame.index),
-            cpu_model_id=map_texts(frame["cpu_model"], cpu_model_id),
+            cpu_model_id=map_distinct(frame["cpu_model"], cpu_model_id),
             submission_id=join_near_copies(name_submissions(frame), frame, self.near_copies),
         )
         wrong, detail = describe_out_of_bounds(frame, self.columns)
@@ -220,7 +217,8 @@ def summarize_quality(frame: pd.DataFrame, table: Table, repairs: Mapping[str, i
     """
 
     def count(values: pd.Series) -> dict[str, int]:
-        return {str(value): int(rows) for value, rows in count_texts(values).sort_index().items()}
+        texts = values.dropna().astype("str")
+        return {str(value): int(rows) for value, rows in texts.value_counts().sort_index().items()}
 
     listed = frame["cpu_model"].isin(read_cpu_models().index)
     return {
@@ -251,7 +249,7 @@ def read_results(dump: SpecDump, folder: Path) -> tuple[pd.DataFrame, Quarantine
     """
     path = find_only_file(dump.source, folder)
     optional = (*dump.optional, *_DEFECT)
-    rows = read_dump(dump.source, path, dump.raw_columns, ("Disclosure",) if dump.coded else None, optional)
+    rows = read_dump(dump.source, path, dump.raw_columns, ("Disclosure",), optional)
     # the packed table and the official file have the same rows, so that they have one name
     file = f"{dump.source}.csv"
     frame, rejections = rows.frame, [replace(each, file=file) for each in rows.rejections]
@@ -285,10 +283,17 @@ def _refuse_none(path: Path, frame: pd.DataFrame, rows: int, quarantine: Quarant
 def _type_columns(dump: SpecDump, raw: pd.DataFrame) -> pd.DataFrame:
     """Add the required columns and the identifier; a value is missing where its text is invalid."""
     typed: dict[str, pd.Series] = {}
-    for column in (*dump.described["required"], *dump.described["identity"]):
+    for column in dump.described["required"]:
         parsed = parse_column(raw[column.raw], column.read, column.names)
-        typed |= {name: parsed[name] for name in column.names}
-    return raw.assign(**{name: pd.to_datetime(typed[name]) if name in _DATES else typed[name] for name in typed})
+        for name in column.names:
+            typed[name] = pd.to_datetime(parsed[name]) if name in _DATES else parsed[name]
+    # nearly all identifiers differ
+    identities = [parse_disclosure(text) for text in raw["Disclosure"]]
+    return raw.assign(
+        **typed,
+        result_id=pd.Series([each.result_id for each in identities], raw.index, dtype="str"),
+        arrival_day=pd.to_datetime(pd.Series([each.arrival_day for each in identities], raw.index, dtype="object")),
+    )
 
 
 def _reject_untyped(frame: pd.DataFrame, quarantine: Quarantine, dump: SpecDump) -> pd.DataFrame:
@@ -323,13 +328,6 @@ def _mark_repeated(frame: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
     return again.reindex(frame.index, fill_value=False)
 
 
-def map_texts(texts: pd.Series, function: Callable[[str], str | None]) -> pd.Series:
-    """Apply a function to each text, once per distinct text; the result of coded texts is coded."""
-    if is_coded(texts):
-        return map_distinct(texts, function)
-    return texts.map({text: function(text) for text in texts.unique()})
-
-
 def name_submissions(frame: pd.DataFrame) -> pd.Series:
     """Return the test campaign of each row as vendor, system, CPU model, chips and month of publication."""
     numbers, first = number_combinations(frame, _SUBMISSION)
@@ -337,8 +335,7 @@ def name_submissions(frame: pd.DataFrame) -> pd.Series:
     keys["chips"] = keys["chips"].map("{:.0f}".format, na_action="ignore").astype("str")
     keys["published_month"] = keys["published_month"].dt.strftime("%Y-%m")
     joined = join_texts(keys.fillna("?"), " | ")
-    coded = expand_codes(joined.tolist(), numbers, frame.index)
-    return coded if is_coded(frame["cpu_model"]) else coded.astype("str")
+    return expand_codes(joined.tolist(), numbers, frame.index)
 
 
 def join_near_copies(submissions: pd.Series, frame: pd.DataFrame, names: Sequence[str]) -> pd.Series:

@@ -94,7 +94,7 @@ def reject_impossible_counts(frame: pd.DataFrame, quarantine: Quarantine) -> pd.
 def repair_machines(frame: pd.DataFrame, repairs: repair.Repairs) -> pd.DataFrame:
     """Repair known errors of rows with joined facts.
 
-    Shapes: `frame` has cores, chips, threads_stated, threads_total_stated and mem_total_gb of one node, and test_month.
+    Shapes: `frame` has cores, chips, threads_stated and mem_total_gb of one node, and test_month.
     """
     # Without any known CPU model a column of facts holds no numbers, and comparisons with it would fail.
     facts = [
@@ -103,10 +103,11 @@ def repair_machines(frame: pd.DataFrame, repairs: repair.Repairs) -> pd.DataFram
     for name in (*(name for name in facts if name in frame), "family_ddr_gen", "listed_cores"):
         frame[name] = pd.to_numeric(frame[name]).astype("float64")
     # Some CPU models of SPECpower are older than the family tables; the first word of the name gives the vendor.
-    vendor = frame["cpu_model"].str.partition(" ")[0].map(_VENDORS)
+    vendor = frame["cpu_model"].astype("str").str.partition(" ")[0].map(_VENDORS)
     unnamed = frame["cpu_vendor"].isna() & vendor.notna()
+    frame["cpu_vendor"] = frame["cpu_vendor"].astype("str")
     repairs.put(frame, "cpu_vendor", unnamed, vendor, "vendor_from_name")
-    frame["isa"] = frame["isa"].mask(unnamed, "x86")
+    frame["isa"] = frame["isa"].astype("str").mask(unnamed, "x86")
     frame["cores_per_chip_of_cpu_model"] = repair.find_modal_cores(frame)
     repair.repair_cores(frame, repairs)
     _repair_threads(frame, repairs)
@@ -124,11 +125,10 @@ def repair_machines(frame: pd.DataFrame, repairs: repair.Repairs) -> pd.DataFram
 
 
 def _repair_threads(frame: pd.DataFrame, repairs: repair.Repairs) -> None:
-    """Derive threads per core from the total where that is possible; some rows state the total instead."""
-    counted = frame["threads_total_stated"] / frame["cores_enabled_total"]
-    stated = frame["threads_stated"].where(frame["threads_stated"].isin(spec_dump.THREADS_PER_CORE))
-    frame["threads_per_core"] = counted.where(counted.isin(spec_dump.THREADS_PER_CORE), stated)
-    repairs.counts["threads_per_core_from_total"] = int((frame["threads_per_core"] != frame["threads_stated"]).sum())
+    """Take the threads of a core where the stated number is one of a core: some rows state the total instead."""
+    stated = frame["threads_stated"]
+    frame["threads_per_core"] = stated.where(stated.isin(spec_dump.THREADS_PER_CORE))
+    repairs.counts["threads_per_core_from_total"] = int((frame["threads_per_core"] != stated).sum())
 
 
 def _repair_cache_units(frame: pd.DataFrame, repairs: repair.Repairs) -> None:
@@ -183,7 +183,7 @@ def _screen(frame: pd.DataFrame, quarantine: Quarantine) -> pd.DataFrame:
     frame = frame.assign(
         chips=frame["chips"] / nodes,
         cores=frame["cores"] / nodes,
-        os=frame["Operating System"] + " " + frame["Operating System Version"],
+        os=frame["Operating System"].astype("str") + " " + frame["Operating System Version"].astype("str"),
         suite=SUITE,
     )
     return reject_impossible_counts(frame, quarantine)
@@ -205,7 +205,6 @@ def _derive(frame: pd.DataFrame) -> pd.DataFrame:
         watts_100=frame[f"level {WATTS[0]}"] / nodes,
         watts_idle=frame[f"level {WATTS[-1]}"] / nodes,
         mem_total_gb=(memory / nodes).mask(stated_per_node, memory),
-        threads_total_stated=float("nan"),
         # 0 marks power supplies shared in an enclosure.
         psu_count=frame["psu_count"].where(frame["psu_count"] > 0),
         psu_w=frame["psu_w"].where(frame["psu_w"] > 0),
