@@ -6,13 +6,14 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from perfcast.data.measured_tables import describe_first_bad, quarantine
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import (
     Rejection,
@@ -74,58 +75,141 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         UserError: A file is missing, broken or lacks a column, or `options` is not empty.
     """
     if options:
-        raise UserError(
-            "dataset 'perfcastdb' has no options", f"found {', '.join(sorted(options))}", "remove them from its conf"
-        )
+        found = f"found {', '.join(sorted(options))}"
+        raise UserError("dataset 'perfcastdb' has no options", found, "remove them from its conf")
     records, rejections = split_rejections(SOURCE, read_records(raw[SOURCE], SOURCE, pack))
     is_sku = records["file"] == SKU_TABLE
-    long = records[~is_sku].reset_index(drop=True)
-    rows_in = len(long) + len(rejections)
-    rows = LongRows(long.assign(part=long["file"].map(PARTS)), rejections)
     skus = parse_skus(records[is_sku])
-    clean_rows(rows)
-    runs = pivot_runs(rows.frame)
-    table, repairs = _build_table(runs, skus)
+    long = _name_runs(records[~is_sku].reset_index(drop=True))
+    good, rejected = _quarantine(long)
+    distinct = good[~good.duplicated(READ_COLUMNS)]
+    is_copy = distinct["run"].isin(_find_copied_runs(distinct))
+    measured = distinct[~is_copy]
+    runs = _pivot(measured)
+    table, repairs = _build_table(runs, _describe_targets(measured), skus)
+    tests = len(measured[["run", "target"]].drop_duplicates())
     return Standardized(
         table=table,
-        rejected=build_rejected_frame(rows.rejections),
-        rows_in=rows_in,
-        merged={**rows.merged, **count_folded(rows.frame, list(runs.frame.index))},
-        quality={"repairs": repairs, "join_coverage": _measure_join_coverage(table.frame["sku_code"], skus)},
+        rejected=build_rejected_frame([*rejections, *rejected]),
+        rows_in=len(long) + len(rejections),
+        merged={
+            "repeated_row": len(good) - len(distinct),
+            "copied_run": int(is_copy.sum()),
+            "iterations_averaged": len(measured) - tests,
+            "tests_of_one_run": tests - len(runs),
+        },
+        quality={
+            "repairs": repairs,
+            "join_coverage": _measure_join_coverage(table.frame["sku_code"], skus),
+        },
     )
 
 
-def _build_table(runs: Runs, skus: pd.DataFrame) -> tuple[Table, dict[str, int]]:
+def _name_runs(long: pd.DataFrame) -> pd.DataFrame:
+    """Add the run of each row, its target, and the name, the unit and the factor of its test."""
+    suite = long[SUITE].map(make_slug)
+    tests = long[TEST].map(split_unit)
+    name = tests.map(itemgetter(0))
+    return long.assign(
+        run=long[RUN].str.strip() + ":" + suite,
+        target=suite + "__" + name.map(make_slug),
+        test=name,
+        unit=tests.map(itemgetter(1)),
+        factor=tests.map(itemgetter(2)).astype("float64"),
+    )
+
+
+def _quarantine(long: pd.DataFrame) -> tuple[pd.DataFrame, list[Rejection]]:
+    """Quarantine invalid rows; return the others and the rejections.
+
+    A suite mean is the geometric mean of the other rows of its run, so it adds no measurement.
+    """
+    texts = long[[VALUE, *NUMERICAL]].apply(lambda column: column.str.strip())
+    numbers = texts.apply(pd.to_numeric, errors="coerce").astype("float64")
+    is_finite = numbers.abs() < np.inf
+    is_bad = ~is_finite & (texts != "")
+    is_bad[VALUE] = ~(is_finite[VALUE] & (numbers[VALUE] > 0))
+    is_mean = long[TEST].str.strip() == long[SUITE].str.strip()
+    rules = {
+        "suite_mean": long[TEST].where(is_mean),
+        "not_a_number": describe_first_bad(is_bad, texts, ""),
+    }
+    frames = []
+    rejections = list[Rejection]()
+    for file in PARTS:
+        part = long[long["file"] == file]
+        of_part = {reason: detail[part.index] for reason, detail in rules.items()}
+        good, rejected = quarantine(SOURCE, file, part, of_part)
+        frames.append(good)
+        rejections += rejected
+    return pd.concat(frames), rejections
+
+
+def _find_copied_runs(frame: pd.DataFrame) -> set[str]:
+    """Return the runs that repeat every value and characteristic of a run with a shorter or earlier name."""
+    content = [name for name in READ_COLUMNS if name != RUN]
+    first: dict[tuple[tuple[str, ...], ...], str] = {}
+    copies = set()
+    for run in sorted(frame["run"].unique(), key=lambda name: (len(name), name)):
+        rows = frame.loc[frame["run"] == run, content].to_numpy().tolist()
+        fingerprint = tuple(sorted(map(tuple, rows)))
+        if first.setdefault(fingerprint, run) != run:
+            copies.add(run)
+    return copies
+
+
+def _pivot(measured: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per run: what its first row states, the mean over iterations of each test, and their spread.
+
+    Shapes: indexed by run, with one column per target.
+    Units: values in MB/s, ns and GFLOP/s; the spread is (max - min) / mean.
+    """
+    value = pd.to_numeric(measured[VALUE]).astype("float64") * measured["factor"]
+    grouped = measured.assign(value=value).groupby(["run", "target"])["value"]
+    tests = grouped.agg(["mean", "min", "max", "size"])
+    tests["spread"] = ((tests["max"] - tests["min"]) / tests["mean"]).where(tests["size"] > 1)
+    by_run = tests.groupby("run")
+    first = measured.drop_duplicates("run").set_index("run")
+    runs = first.join(tests["mean"].unstack("target"))
+    return runs.assign(
+        iterations=by_run["size"].max(),
+        tests=by_run["size"].size(),
+        spread_median=by_run["spread"].median(),
+        spread_max=by_run["spread"].max(),
+    ).sort_index()
+
+
+def _describe_targets(measured: pd.DataFrame) -> list[Column]:
+    """Declare the target of every test, in the order of their names."""
+    last = measured.drop_duplicates("target", keep="last").sort_values("target")
+    targets = []
+    for name, suite, test, unit in last[["target", SUITE, "test", "unit"]].itertuples(index=False):
+        better = "lower" if unit in LOWER_IS_BETTER else "higher"
+        meaning = f"{suite}: {test}, mean over iterations; {better} is better"
+        targets.append(Column(name, Kind.NUMERICAL, Role.TARGET, "workload", unit, meaning, low=0))
+    return targets
+
+
+def _build_table(runs: pd.DataFrame, targets: list[Column], skus: pd.DataFrame) -> tuple[Table, dict[str, int]]:
     """Return the standard table of runs, and the number of repaired runs by rule."""
-    characterized = [
-        characterize_run({name: str(row[name]) for name in READ_COLUMNS}) for _, row in runs.frame.iterrows()
-    ]
-    values = pd.DataFrame([values for values, _ in characterized], index=runs.frame.index)
+    characterized = [characterize_run({name: str(row[name]) for name in READ_COLUMNS}) for _, row in runs.iterrows()]
+    values = pd.DataFrame([values for values, _ in characterized], index=runs.index)
     repairs = Counter(sorted(rule for _, rules in characterized for rule in set(rules)))
-    frame = values.join(skus, on="sku_code") if len(values) else values
-    frame = frame.assign(
-        result_id=runs.frame.index,
-        run_id=runs.frame[RUN].str.strip(),
-        suite=runs.frame[SUITE].map(make_slug),
-        published_subset=runs.frame["part"],
-        source_file=runs.frame["file"],
-        source_line=runs.frame["line"],
-        **{name: runs.frame[name] for name in ("iterations", "tests", "spread_median", "spread_max", *runs.targets)},
+    described = values.join(skus, on="sku_code") if len(values) else values
+    measured = runs[["iterations", "tests", "spread_median", "spread_max", *(column.name for column in targets)]]
+    frame = described.join(measured).assign(
+        result_id=runs.index,
+        run_id=runs[RUN].str.strip(),
+        suite=runs[SUITE].map(make_slug),
+        published_subset=runs["file"].map(PARTS),
+        source_file=runs["file"],
+        source_line=runs["line"],
     )
-    targets = [
-        Column(name, Kind.NUMERICAL, Role.TARGET, "workload", unit, _describe_target(suite, test, unit), low=0)
-        for name, (suite, test, unit) in runs.targets.items()
-    ]
     columns = [*read_columns(__package__, "columns.csv"), *targets]
     frame = frame.reindex(columns=[column.name for column in columns])
     lower = [column.name for column in targets if column.unit in LOWER_IS_BETTER]
     table = build_table("perfcastdb", frame, columns, {"lower_is_better": lower})
     return table, dict(repairs)
-
-
-def _describe_target(suite: str, test: str, unit: str) -> str:
-    better = "lower" if unit in LOWER_IS_BETTER else "higher"
-    return f"{suite}: {test}, mean over iterations; {better} is better"
 
 
 def _measure_join_coverage(codes: pd.Series, skus: pd.DataFrame) -> dict[str, Any]:
@@ -135,69 +219,6 @@ def _measure_join_coverage(codes: pd.Series, skus: pd.DataFrame) -> dict[str, An
         "share_of_rows": round(float(joined.mean()), 6) if len(joined) else 1.0,
         "codes_missing": sorted(set(codes[~joined].dropna())),
     }
-
-
-@dataclass
-class LongRows:
-    """Accepted long rows, with the rejections and the counts of merged rows by rule.
-
-    Shapes: `frame` has `READ_COLUMNS` as text, and file, line and part.
-    """
-
-    frame: pd.DataFrame
-    rejections: list[Rejection] = field(default_factory=list)
-    merged: dict[str, int] = field(default_factory=dict)
-
-    def reject(self, rows: pd.Series, reason: str, detail: pd.Series) -> None:
-        """Quarantine the rows of a boolean mask."""
-        hit = self.frame[rows]
-        for file, line, text in zip(hit["file"], hit["line"], detail[rows], strict=True):
-            self.rejections.append(Rejection(SOURCE, str(file), int(line), reason, str(text)[:200]))
-        self.frame = self.frame[~rows]
-
-    def merge(self, rows: pd.Series, rule: str) -> None:
-        """Drop the rows of a boolean mask that are folded into others, and count them under the rule."""
-        self.merged[rule] = self.merged.get(rule, 0) + int(rows.sum())
-        self.frame = self.frame[~rows]
-
-
-def clean_rows(rows: LongRows) -> None:
-    """Quarantine invalid rows, and fold copies of rows and of runs.
-
-    A suite mean is the geometric mean of the other rows of its run, so it adds no measurement. It is quarantined with
-    the reason `suite_mean`.
-    """
-    rows.reject(rows.frame[TEST].str.strip() == rows.frame[SUITE].str.strip(), "suite_mean", rows.frame[TEST])
-    for name in [VALUE, *NUMERICAL]:
-        text = rows.frame[name].str.strip()
-        number = pd.to_numeric(text, errors="coerce").astype("float64")
-        finite = number.abs() < np.inf
-        usable = finite & (number > 0) if name == VALUE else finite | (text == "")
-        rows.reject(~usable, "not_a_number", name + ": " + text)
-    rows.merge(rows.frame.duplicated(READ_COLUMNS), "repeated_row")
-    rows.merge(_make_run_keys(rows.frame).isin(_find_copied_runs(rows.frame)), "copied_run")
-
-
-def _find_copied_runs(frame: pd.DataFrame) -> set[str]:
-    """Return the runs that repeat every value and characteristic of a run with a shorter or earlier name."""
-    content = [name for name in READ_COLUMNS if name != RUN]
-    first: dict[tuple[tuple[str, ...], ...], str] = {}
-    copies = set()
-    keys = _make_run_keys(frame)
-    for key in sorted(keys.unique(), key=lambda name: (len(name), name)):
-        fingerprint = tuple(sorted(map(tuple, frame.loc[keys == key, content].to_numpy().tolist())))
-        if first.setdefault(fingerprint, key) != key:
-            copies.add(key)
-    return copies
-
-
-def _make_run_keys(frame: pd.DataFrame) -> pd.Series:
-    return frame[RUN].str.strip() + ":" + frame[SUITE].map(make_slug)
-
-
-def _name_targets(frame: pd.DataFrame) -> pd.Series:
-    """Return the target of each row."""
-    return frame[SUITE].map(make_slug) + "__" + frame[TEST].map(lambda test: make_slug(split_unit(test)[0]))
 
 
 def make_slug(text: str) -> str:
@@ -212,54 +233,6 @@ def split_unit(test: str) -> tuple[str, str, float]:
     if unit == ending or unit not in _UNITS:
         return test.strip(), "", 1.0
     return name.strip(), *_UNITS[unit]
-
-
-@dataclass(frozen=True)
-class Runs:
-    """Table with one row per run and suite.
-
-    Shapes: `frame` is indexed by result_id. It has the stated columns of the run's first row, its targets, and the
-    spread over iterations. `targets` maps the name of a target to (suite, test, unit).
-    """
-
-    frame: pd.DataFrame
-    targets: dict[str, tuple[str, str, str]]
-
-
-def pivot_runs(frame: pd.DataFrame) -> Runs:
-    """Pivot clean long rows: the mean over iterations of each test becomes a column.
-
-    Units: values in MB/s, ns and GFLOP/s; the spread is (max - min) / mean.
-    """
-    parsed = frame[TEST].map(split_unit)
-    long = pd.DataFrame(
-        {
-            "result_id": _make_run_keys(frame),
-            "target": _name_targets(frame),
-            "value": pd.to_numeric(frame[VALUE]).astype("float64") * parsed.map(lambda item: item[2]).astype("float64"),
-        }
-    )
-    meanings = zip(long["target"], frame[SUITE], parsed, strict=True)
-    targets = {name: (suite, test, unit) for name, suite, (test, unit, _) in meanings}
-    tests = long.groupby(["result_id", "target"])["value"].agg(["mean", "min", "max", "size"])
-    tests["spread"] = ((tests["max"] - tests["min"]) / tests["mean"]).where(tests["size"] > 1)
-    by_run = tests.groupby("result_id")
-    first = frame.assign(result_id=long["result_id"]).drop_duplicates("result_id").set_index("result_id")
-    runs = first.join(tests["mean"].unstack("target")).assign(
-        iterations=by_run["size"].max(),
-        tests=by_run["size"].size(),
-        spread_median=by_run["spread"].median(),
-        spread_max=by_run["spread"].max(),
-    )
-    return Runs(runs.sort_index(), dict(sorted(targets.items())))
-
-
-def count_folded(frame: pd.DataFrame, runs: Sequence[str]) -> dict[str, int]:
-    """Count the rows that were folded into a run: averaged iterations, and tests after the first."""
-    iterations = frame[_make_run_keys(frame).isin(list(runs))]
-    keys = pd.DataFrame({"run": _make_run_keys(iterations), "test": _name_targets(iterations)})
-    tests = len(keys.drop_duplicates())
-    return {"iterations_averaged": len(iterations) - tests, "tests_of_one_run": tests - len(runs)}
 
 
 CODE = "QDF/SSPEC"
