@@ -26,7 +26,12 @@ _NEEDED = ("bf16_tflops", "memory_gb_per_s", "memory_gib")
 """Facts that an accelerator of no table requires."""
 
 
-def _read_known(column: str, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> bool:
+def _read_known(
+    column: str,
+    cells: Mapping[str, Cell],
+    typed: Mapping[str, TypedField],
+    label: str,
+) -> bool:
     """Return whether an accelerator is in the catalog. Raises: UserError for another one without facts."""
     name = str(cells.get(column, ""))
     if name and find_accelerator(name) is not None:
@@ -80,7 +85,14 @@ class AcceleratorRules(DescriptionRules):
     }
     score_columns: ClassVar[tuple[str, ...]] = ("count",)
     power_remedy = "add the column watts, measured of the whole system: a power limit says nothing of efficiency"
-    blocks = (Block("software", ("engine", "engine_version"), (("accelerator",), ("generation",), ()), recent=True),)
+    blocks = (
+        Block(
+            "software",
+            ("engine", "engine_version"),
+            (("accelerator",), ("generation",), ()),
+            recent=True,
+        ),
+    )
     naming_columns = ("count", "variant")
     kind_columns = ("generation", "vendor")
     setup_columns = ("engine",)
@@ -129,7 +141,12 @@ class AcceleratorRules(DescriptionRules):
         }
         return self.fill_implied(fill_missing(filled, usual))
 
-    def list_notes(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
+    def list_notes(
+        self,
+        cells: Mapping[str, Cell],
+        typed: Mapping[str, TypedField],
+        label: str,
+    ) -> tuple[str, ...]:
         """Return what every answer must say. Raises: UserError for an unknown accelerator without facts."""
         notes = (f"every predicted value is an {ESTIMATE}; {self.metric}",)
         if _read_known("accelerator", cells, typed, label):
@@ -179,22 +196,38 @@ def _cost(many: float, named: str, joules: DerivedOutput) -> tuple[DerivedOutput
     scale = many / 3.6e6  # joules of a kWh
     return (
         DerivedOutput(
-            *(f"kwh_per_{named}", "kWh", joules.formula, joules.tasks, ()),
+            f"kwh_per_{named}",
+            "kWh",
+            joules.formula,
+            joules.tasks,
+            (),
             lambda scores, cells: joules.compute(scores, cells) * scale,
         ),
         DerivedOutput(
-            *(f"electricity_per_{named}", "", "kWh x kwh_price", joules.tasks, ("kwh_price",)),
+            f"electricity_per_{named}",
+            "",
+            "kWh x kwh_price",
+            joules.tasks,
+            ("kwh_price",),
             lambda scores, cells: joules.compute(scores, cells) * scale * cells["kwh_price"],
         ),
     )
 
 
 _TOKEN = DerivedOutput(
-    *("joules_per_token", "J/token", "watts x ms per token / 1000, of the GPUs alone", ("watts", "token_ms"), ()),
+    "joules_per_token",
+    "J/token",
+    "watts x ms per token / 1000, of the GPUs alone",
+    ("watts", "token_ms"),
+    (),
     lambda scores, cells: scores["watts"] * scores["token_ms"] / 1000,
 )
 _ITEM = DerivedOutput(
-    *("joules_per_item", "J/item", "item_joules, of the GPUs alone", ("item_joules",), ()),
+    "joules_per_item",
+    "J/item",
+    "item_joules, of the GPUs alone",
+    ("item_joules",),
+    (),
     lambda scores, cells: scores["item_joules"],
 )
 
@@ -207,32 +240,53 @@ class EnergyRules(DescriptionRules):
         alias_field("batch", "concurrency", "requests in progress at once, or items of a batch", "64"),
         alias_field("electricity-price", "kwh_price", "price of a kWh", "0.25"),
     )
-    form_fields: ClassVar[tuple[str, ...]] = ("model", "gpu", "batch", "workload", "precision", "electricity-price")
+    form_fields: ClassVar[tuple[str, ...]] = (
+        "model",
+        "gpu",
+        "batch",
+        "workload",
+        "precision",
+        "electricity-price",
+    )
     entity_name = "model"
     named_field = "model"
     short_example = "'Qwen/Qwen3-14B; gpu=B200; batch=64'"
     example = "--set model=Qwen/Qwen3-14B --gpu B200 --batch 64"
     page_texts: ClassVar[Mapping[str, str]] = {
-        **{
-            "question": "What power and energy will this model take?",
-            "targets": "watts <= 700",
-            "measured": "watts = 650",
-        },
-        **{"machines": "Qwen/Qwen3-14B; gpu=B200; batch=64", "marks": "Of the data: the ML.ENERGY benchmark."},
+        "question": "What power and energy will this model take?",
+        "targets": "watts <= 700",
+        "measured": "watts = 650",
+        "machines": "Qwen/Qwen3-14B; gpu=B200; batch=64",
+        "marks": "Of the data: the ML.ENERGY benchmark.",
     }
     lower_is_better = True
     task_units: Mapping[str, str] = {
-        **dict.fromkeys(("token_ms", "median_itl", "p90_itl", "p95_itl", "p99_itl"), "ms"),
-        **{"watts": "W", "item_joules": "J"},
+        **dict.fromkeys(
+            (
+                "token_ms",
+                "median_itl",
+                "p90_itl",
+                "p95_itl",
+                "p99_itl",
+            ),
+            "ms",
+        ),
+        "watts": "W",
+        "item_joules": "J",
     }
     naming_columns = ("gpu", "gpus", "concurrency")
     kind_columns = ("model", "gpu")
     power_meaning = "the GPUs alone"
     blocks = (Block("workload", ("workload",), (("model",), ()), recent=False),)
     derived = (
-        *(_TOKEN, *_cost(1e6, "million_tokens", _TOKEN)),
+        _TOKEN,
+        *_cost(1e6, "million_tokens", _TOKEN),
         DerivedOutput(
-            *("tokens_per_second", "tokens/s", "1000 / ms per token", ("token_ms",), ()),
+            "tokens_per_second",
+            "tokens/s",
+            "1000 / ms per token",
+            ("token_ms",),
+            (),
             lambda scores, cells: 1000 / scores["token_ms"],
         ),
     )
@@ -241,7 +295,10 @@ class EnergyRules(DescriptionRules):
     shared_by: ClassVar[str] = "tensor_parallel"
     """Column of the GPUs that share a model."""
     usual: ClassVar[Mapping[str, Any]] = {
-        **{"expert_parallel": 1.0, "data_parallel": 1.0, "precision": "bfloat16", "workload": "lm-arena-chat"},
+        "expert_parallel": 1.0,
+        "data_parallel": 1.0,
+        "precision": "bfloat16",
+        "workload": "lm-arena-chat",
     }
 
     def list_kinds(self, cells: Mapping[str, Any]) -> Iterator[str]:
@@ -256,7 +313,14 @@ class EnergyRules(DescriptionRules):
         rows = table.index.get_indexer(pd.Index(cells["gpu"].astype(str)))  # -1 for an unknown one
         facts = {name: np.append(table[name].to_numpy(dtype=float), np.nan)[rows] for name in FACTS if name in cells}
         stored = np.array([BYTES.get(str(name), np.nan) for name in cells["precision"].tolist()])
-        return fill_missing(cells, {**facts, "weight_bytes": stored, "gpus": np.fmax(1.0, cells[self.shared_by])})
+        return fill_missing(
+            cells,
+            {
+                **facts,
+                "weight_bytes": stored,
+                "gpus": np.fmax(1.0, cells[self.shared_by]),
+            },
+        )
 
     def fill_usual(self, cells: Cells, last: pd.Timestamp) -> Cells:
         """Fill a model that all GPUs share, and the usual values of the load."""
@@ -267,7 +331,12 @@ class EnergyRules(DescriptionRules):
         }
         return self.fill_implied(fill_missing(cells, {**usual, self.shared_by: cells["gpus"]}))
 
-    def list_notes(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
+    def list_notes(
+        self,
+        cells: Mapping[str, Cell],
+        typed: Mapping[str, TypedField],
+        label: str,
+    ) -> tuple[str, ...]:
         """Return what the power includes. Raises: UserError for an unknown GPU without facts, or without a batch."""
         _read_known("gpu", cells, typed, label)
         if "concurrency" not in cells:
@@ -285,18 +354,40 @@ class DiffusionRules(EnergyRules):
 
     short_example = "'black-forest-labs/FLUX.1-dev; gpu=B200; batch=4'"
     example = "--set model=black-forest-labs/FLUX.1-dev --gpu B200 --batch 4"
-    form_fields = ("model", "gpu", "batch", "height", "width", "frames", "steps", "electricity-price")
+    form_fields = (
+        "model",
+        "gpu",
+        "batch",
+        "height",
+        "width",
+        "frames",
+        "steps",
+        "electricity-price",
+    )
     derived = (
         *_cost(1e3, "thousand_items", _ITEM),
         DerivedOutput(
-            *("seconds_per_batch", "s", "item_joules x batch / watts", ("item_joules", "watts"), ("concurrency",)),
+            "seconds_per_batch",
+            "s",
+            "item_joules x batch / watts",
+            ("item_joules", "watts"),
+            ("concurrency",),
             lambda scores, cells: scores["item_joules"] * cells["concurrency"] / scores["watts"],
         ),
     )
-    blocks = (Block("load", ("workload", "height", "width", "frames", "steps"), (("model",), ()), recent=False),)
+    blocks = (
+        Block(
+            "load",
+            ("workload", "height", "width", "frames", "steps"),
+            (("model",), ()),
+            recent=False,
+        ),
+    )
     shared_by = "ulysses"
     usual: ClassVar[Mapping[str, Any]] = {"ring": 1.0, "precision": "bfloat16"}
 
 
-MLPERF_INFERENCE, MLPERF_POWER = AcceleratorRules(), PowerRules()
-ML_ENERGY, ML_ENERGY_DIFFUSION = EnergyRules(), DiffusionRules()
+MLPERF_INFERENCE = AcceleratorRules()
+MLPERF_POWER = PowerRules()
+ML_ENERGY = EnergyRules()
+ML_ENERGY_DIFFUSION = DiffusionRules()

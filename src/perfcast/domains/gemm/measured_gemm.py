@@ -33,7 +33,11 @@ from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path, check_writable, write_json
 
 NAME = "host_gemm"
-DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
+DTYPES = {
+    "float32": torch.float32,
+    "float64": torch.float64,
+    "bfloat16": torch.bfloat16,
+}
 SMALLEST = 16
 LARGEST = 4096
 """Smallest and largest side of an operand."""
@@ -189,7 +193,15 @@ def as_frame(timings: dict[Gemm, Timing]) -> pd.DataFrame:
     rows = []
     for gemm in sorted(
         timings,
-        key=lambda g: (g.dtype, g.m, g.n, g.k, g.transpose_a, g.transpose_b, g.threads),
+        key=lambda g: (
+            g.dtype,
+            g.m,
+            g.n,
+            g.k,
+            g.transpose_a,
+            g.transpose_b,
+            g.threads,
+        ),
     ):
         timing = timings[gemm]
         if timing.interrupted:

@@ -30,6 +30,7 @@ from perfcast.domains.llm.accelerators.typed_names import (
     near_gpus,
     near_models,
 )
+from perfcast.domains.llm.datasets.deployments import COLUMNS
 from perfcast.domains.llm.deployment_fields import DEPLOYMENT_FIELDS, DERIVED_OUTPUTS
 from perfcast.domains.llm.deployment_limits import (
     PARALLEL,
@@ -53,6 +54,7 @@ _BACKENDS = ("vllm", "sglang", "trtllm")
 _MAX_NODE = 64
 """GPUs of the largest layout that is assumed."""
 _SUFFIX = ".json"
+_UNITS = {column.name: column.unit for column in COLUMNS}
 
 
 class DeploymentRules(DescriptionRules):
@@ -295,10 +297,8 @@ class DeploymentRules(DescriptionRules):
         """Return GPUs, model, number format, software and load."""
         known = {name: cell for name, cell in cells.items() if not pd.isna(cell)}
         gpus = f"{known['gpus']:g} x " if "gpus" in known else ""
-        parts = [
-            f"{gpus}{known.get(entity, 'a GPU')}",
-            *(known[n] for n in ("model", "precision", "backend") if n in known),
-        ]
+        parts = [f"{gpus}{known.get(entity, 'a GPU')}"]
+        parts += [known[name] for name in ("model", "precision", "backend") if name in known]
         if known.get("attention_data_parallel", 1.0) > 1:
             parts.append(f"dp {known['attention_data_parallel']:g}")
         if "concurrency" in known:
@@ -310,7 +310,12 @@ class DeploymentRules(DescriptionRules):
         """Return the key of a GPU: without the name of its vendor."""
         return super().read_key(name).removeprefix("nvidia ").removeprefix("amd ")
 
-    def list_notes(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
+    def list_notes(
+        self,
+        cells: Mapping[str, Cell],
+        typed: Mapping[str, TypedField],
+        label: str,
+    ) -> tuple[str, ...]:
         """Return notes on a GPU and a model that no table lists.
 
         Raises: UserError when their facts are missing, a load is, or a number format or software is unknown.
@@ -408,22 +413,17 @@ class DeploymentRules(DescriptionRules):
 
     def list_fact_sources(self, cells: Mapping[str, Any], user_facts: Sequence[Any] = ()) -> tuple[FactSource, ...]:
         """Return the rows of the catalogs on the GPU and the model."""
+        catalogs = (
+            (read_gpus(), cells.get("gpu"), cells.get("gpu"), GPU_FACTS),
+            (read_models(), cells.get("model_family"), cells.get("model"), MODEL_FACTS),
+        )
         sources = []
-        for table, key, subject, facts in (
-            (read_gpus(), cells.get("gpu"), str(cells.get("gpu")), GPU_FACTS),
-            (
-                read_models(),
-                cells.get("model_family"),
-                str(cells.get("model")),
-                MODEL_FACTS,
-            ),
-        ):
+        for table, key, subject, facts in catalogs:
             if key in table.index:
                 row = table.loc[key]
-                shown = [
-                    f"{name} {row[name]:g} {unit}".strip() for name, (unit, _) in facts.items() if pd.notna(row[name])
-                ]
-                sources.append(FactSource(subject, str(row["known_from"]), str(row["source"]), tuple(shown)))
+                shown = [f"{name} {row[name]:g} {_UNITS[name]}".strip() for name in facts if pd.notna(row[name])]
+                source = FactSource(str(subject), str(row["known_from"]), str(row["source"]), tuple(shown))
+                sources.append(source)
         return tuple(sorted(sources, key=lambda source: source.known_from, reverse=True))
 
 

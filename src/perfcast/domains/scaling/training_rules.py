@@ -20,7 +20,14 @@ TOKENS_PER_PARAM = 20.0
 """Tokens per parameter of a multiplier of 1. Source: Hoffmann et al., 2022, arXiv 2203.15556."""
 
 _QUANTITY = re.compile(r"(\d{1,20}(?:\.\d{0,20})?(?:e[+]?\d{1,2})?)\s*([kmbgt]?)", re.IGNORECASE)
-_FACTORS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
+_FACTORS = {
+    "": 1.0,
+    "k": 1e3,
+    "m": 1e6,
+    "b": 1e9,
+    "g": 1e9,
+    "t": 1e12,
+}
 _BOUNDS = {"params": (1e6, 1e14), "tokens": (1e6, 1e16)}
 _SAME = 0.01
 """Relative difference of given and implied compute that rounding explains."""
@@ -122,7 +129,12 @@ class TrainingRunRules(DescriptionRules):
                 parts.append(f"{shorten_quantity(float(cells[name]))} {noun}")
         return ", ".join(parts) or "a model"
 
-    def list_notes(self, cells: Mapping[str, Cell], typed: Mapping[str, TypedField], label: str) -> tuple[str, ...]:
+    def list_notes(
+        self,
+        cells: Mapping[str, Cell],
+        typed: Mapping[str, TypedField],
+        label: str,
+    ) -> tuple[str, ...]:
         """Return no notes. Raises: UserError when the size or the length of the run is unknown."""
         missing = [name for name in ("params", "tokens") if name not in cells]
         if len(missing) > ("compute" in cells):

@@ -39,24 +39,53 @@ _PER_CORE = {
 _ADVICE = {
     ("cpu_model",): "give its name, for example 'Xeon Gold 6252' or 'EPYC 9654'",
     (
-        *("cpu_vendor", "isa", "base_mhz", *_PER_CORE.values()),
-        *("l3_mb_per_chip", "l3_slice_mb", "l3_cores_per_slice"),
+        "cpu_vendor",
+        "isa",
+        "base_mhz",
+        *_PER_CORE.values(),
+        "l3_mb_per_chip",
+        "l3_slice_mb",
+        "l3_cores_per_slice",
     ): "give the value or the name of the processor",
     (
-        *("dimm_count", "dimm_gb", "dimm_groups", "dimm_ranks", "dimm_width", "dimm_type", "ecc", "ddr_gen"),
-        *("hbm_gb", "mem_rated_mts"),
+        "dimm_count",
+        "dimm_gb",
+        "dimm_groups",
+        "dimm_ranks",
+        "dimm_width",
+        "dimm_type",
+        "ecc",
+        "ddr_gen",
+        "hbm_gb",
+        "mem_rated_mts",
     ): "run with sudo where dmidecode is installed, or give the memory, as '384 GB (12 x 32 GB 2Rx4 PC4-2933Y-R)'",
     (
-        *("chips", "cores_enabled_total", "threads_per_core", "arch", "kernel_series", "os_name", "os_version"),
-        *("mem_total_gb", "file_system", "storage_class", "storage_gb", "hw_vendor"),
+        "chips",
+        "cores_enabled_total",
+        "threads_per_core",
+        "arch",
+        "kernel_series",
+        "os_name",
+        "os_version",
+        "mem_total_gb",
+        "file_system",
+        "storage_class",
+        "storage_gb",
+        "hw_vendor",
     ): "give the value",
     (
-        *("compiler_vendor", "compiler_major_minor", "compiler_classic", "oneapi", "mixed_fortran", "base_ptr"),
+        "compiler_vendor",
+        "compiler_major_minor",
+        "compiler_classic",
+        "oneapi",
+        "mixed_fortran",
+        "base_ptr",
     ): "the compiler is a choice, not a fact of the machine: give the one that you use",
 }
 """Columns -> what to do where they cannot be read. Published results have a running rate only when it differs."""
 
-_VENDORS, _TYPES = read_rules("processor vendors"), read_rules("firmware module types")
+_VENDORS = read_rules("processor vendors")
+_TYPES = read_rules("firmware module types")
 """Vendor text of a processor or its firmware -> vendor of the dataset; words of a module -> letter of its type."""
 
 _ISA = (
@@ -100,7 +129,12 @@ _FIRMWARE_NAMES = {"gigabyte": "Gigabyte", "nettrix": "Nettrix", "sugon": "Sugon
 """Vendors whose firmware has another case than their published results."""
 
 _SIZE = re.compile(r"(\d{1,9}) ?([kMGT])i?B\b", re.ASCII)
-_GIB_PER = {"k": 1 / 1024**2, "M": 1 / 1024, "G": 1.0, "T": 1024.0}
+_GIB_PER = {
+    "k": 1 / 1024**2,
+    "M": 1 / 1024,
+    "G": 1.0,
+    "T": 1024.0,
+}
 _RATE = re.compile(r"(\d{1,6}) ?(?:MT/s|MHz)", re.ASCII)
 _NOT_VOLATILE = re.compile(r"non-volatile|flash|persistent|NVDIMM-[FP]", re.IGNORECASE)
 _SOLDERED = re.compile(r"LPDDR|Row Of Chips|\bDie\b|\bChip\b", re.IGNORECASE)
@@ -160,7 +194,8 @@ class _Reader:
     """Access to a machine, and the readings so far: the first value of a column within its bounds counts."""
 
     def __init__(self, run: Run, root: Path) -> None:
-        self._run, self._root = run, root
+        self._run = run
+        self._root = root
         self.readings: dict[str, Reading] = {}
         self.notes: list[str] = []
 
@@ -340,7 +375,15 @@ def parse_modules(text: str) -> list[Module]:
         lines = (line.strip().partition(": ") for line in block.splitlines())
         values = {name: value for name, colon, value in lines if colon}
         size = _SIZE.match(values.get("Size", ""))
-        words = " ".join(values.get(name, "") for name in ("Type", "Type Detail", "Memory Technology", "Form Factor"))
+        words = " ".join(
+            values.get(name, "")
+            for name in (
+                "Type",
+                "Type Detail",
+                "Memory Technology",
+                "Form Factor",
+            )
+        )
         if size is None or int(size[1]) == 0 or _NOT_VOLATILE.search(words):
             continue
         total, data = (re.match(r"\d{1,4}(?= bits)", values.get(f"{name} Width", "")) for name in ("Total", "Data"))

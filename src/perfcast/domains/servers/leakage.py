@@ -81,8 +81,15 @@ ANNOUNCEMENTS = LeakageCheck(
 _OF_MODEL = ("tdp_w", "max_turbo_mhz", "all_core_turbo_mhz", "upi_links", "max_sockets", "launch_quarter")
 """Columns that the table of CPU models fills."""
 _OF_FAMILY = (
-    *("mem_channels_per_chip", "mem_max_mts_1dpc", "mem_max_mts_2dpc", "mem_mrdimm_mts", "simd_bits", "has_amx"),
-    *("fma_units", "pcie_gen", "process_node"),
+    "mem_channels_per_chip",
+    "mem_max_mts_1dpc",
+    "mem_max_mts_2dpc",
+    "mem_mrdimm_mts",
+    "simd_bits",
+    "has_amx",
+    "fma_units",
+    "pcie_gen",
+    "process_node",
 )
 """Columns that the tables of families fill. The name alone tells vendor, series and instruction set."""
 _NEEDED = {"family", "launch_quarter", "mem_max_mts_1dpc", "mem_max_mts_2dpc", "mem_mrdimm_mts", "mem_eff_mts"}
@@ -113,7 +120,12 @@ def mask_later_facts(frame: pd.DataFrame, as_of: pd.Timestamp) -> pd.DataFrame:
     return masked
 
 
-def rebuild_features(table: Table, standard: tuple[str, ...], modules: tuple[str, ...], as_of: pd.Timestamp) -> Table:
+def rebuild_features(
+    table: Table,
+    standard: tuple[str, ...],
+    modules: tuple[str, ...],
+    as_of: pd.Timestamp,
+) -> Table:
     """Return the feature table as it would have been on a day: standard columns with earlier facts, derived again."""
     columns = tuple(column for column in table.columns if column.name in standard)
     frame = mask_later_facts(table.frame[[column.name for column in columns]], as_of)
@@ -165,7 +177,8 @@ def check_fact_dates(artifacts: Artifacts) -> CheckReport:
 def _differing_cells(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     differing = {}
     for name in first:
-        values, others = first[name].astype(object), second[name].astype(object)
+        values = first[name].astype(object)
+        others = second[name].astype(object)
         differing[name] = (values != others) & ~(first[name].isna() & second[name].isna())
     return pd.DataFrame(differing)
 

@@ -110,16 +110,12 @@ def pack(folder: Path) -> Packed:
     for load in LOADS.values():
         measured = [field for field, _ in load.quantities.values()]
         columns |= dict.fromkeys([*load.numbers.values(), *measured])
-    rows = [
-        {
-            "workload": workload,
-            "line": str(line),
-            **{name: _text(entry.get(name)) for name in columns},
-        }
-        for load in LOADS.values()
-        for workload in load.workloads
-        for line, entry in enumerate(_read_configurations(folder / f"{workload}.json"), 1)
-    ]
+    rows = []
+    for load in LOADS.values():
+        for workload in load.workloads:
+            for line, entry in enumerate(_read_configurations(folder / f"{workload}.json"), 1):
+                texts = {name: _text(entry.get(name)) for name in columns}
+                rows.append({"workload": workload, "line": str(line), **texts})
     records = pd.DataFrame(rows, columns=["workload", "line", *columns], dtype="str")
     return Packed(records, "fields that nothing reads")
 
@@ -184,6 +180,7 @@ def _describe(records: pd.DataFrame, load: Load) -> pd.DataFrame:
     numbers = {name: _parse_numbers(records[field]) for name, field in load.numbers.items()}
     if "frames" in numbers:
         numbers["frames"] = numbers["frames"].fillna(1.0)
+    hardware = {name: gpu.map(facts[name]).astype(float) for name in (*_HARDWARE, "generation_year")}
     return records.assign(
         **numbers,
         configuration=records["workload"] + "/" + records["line"],
@@ -194,7 +191,7 @@ def _describe(records: pd.DataFrame, load: Load) -> pd.DataFrame:
         weight_bytes=records["weight_precision"].map(BYTES),
         is_mixture=records["architecture"].eq("MoE").astype(float),
         kwh_price=np.nan,
-        **{name: gpu.map(facts[name]).astype(float) for name in (*_HARDWARE, "generation_year")},
+        **hardware,
     )
 
 

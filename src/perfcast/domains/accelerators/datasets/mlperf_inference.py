@@ -197,7 +197,7 @@ def _describe(chosen: pd.DataFrame) -> pd.DataFrame:
     system = chosen["submitter"] + " " + chosen["system"]
     engine = chosen["software"].str.lower().str.extract(_ENGINES)
     limits = models.filter(regex="_ms$").stack()
-    limit_columns = list(MODEL_FACTS)[2:]
+    limit_columns = MODEL_FACTS[2:]
     of_row = {}
     for column, field in zip(limit_columns, ("_ms", "_token_ms"), strict=True):
         key = pd.MultiIndex.from_arrays([base, scenario.str.lower() + field])
@@ -206,14 +206,16 @@ def _describe(chosen: pd.DataFrame) -> pd.DataFrame:
     later = {"v5.0", "v5.1"}
     row_id = chosen["round"] + "/" + chosen["uid"]
     published = pd.to_datetime(chosen["round"].map(PUBLISHED))
+    of_model = {column: base.map(models[column]) for column in MODEL_FACTS[:2]}
+    of_name = {column: chosen["accelerator"].map(facts[column]) for column in (*FACTS, "generation", "vendor")}
     frame = chosen.assign(
         result_id=row_id.where(~chosen["round"].isin(later), row_id + "/" + chosen["model"] + "/" + scenario),
         task=name + "/" + scenario,
         model=base,
         kind=base.map(models["kind"]),
-        **{column: base.map(models[column]) for column in list(MODEL_FACTS)[:2]},
+        **of_model,
         **of_row,
-        **{column: chosen["accelerator"].map(facts[column]) for column in (*FACTS, "generation", "vendor")},
+        **of_name,
         silicon=chosen["accelerator"].map(facts["generation"].where(facts["generation"].isin(_SILICON))),
         variant=np.select(
             [
@@ -270,8 +272,9 @@ def _count_repaired(records: pd.DataFrame) -> dict[str, int]:
     scaled = records["factor"] > 1
     is_llm = records["base"].map(read_models()["kind"]) == "llm"
     tokens = is_llm & ~scaled & records["unit"].isin(["Samples/s", "Queries/s"])
+    in_tokens = {f"tokens_of_{name}": int((scaled & (records["base"] == name)).sum()) for name in TOKENS}
     return {
-        **{f"tokens_of_{name}": int((scaled & (records["base"] == name)).sum()) for name in TOKENS},
+        **in_tokens,
         "relabeled_as_tokens": int(tokens.sum()),
         "one_node": int(records["one_node"].sum()),
     }

@@ -62,8 +62,16 @@ def derive(table: Table) -> Table:
     half = np.fmax(np.fmax(of["bf16_tflops"], of["fp16_tflops"]), of["fp32_tflops"])
     is_llm = of["kind"] == "llm"
     small = np.where(is_llm, of["fp4_tflops"], np.nan)
-    low = np.where(np.isnan(small), np.where(np.isnan(eight), half, eight), small)
-    size = np.where(np.isnan(small), np.where(np.isnan(eight), 2.0, 1.0), 0.5)
+    low = np.where(
+        np.isnan(small),
+        np.where(np.isnan(eight), half, eight),
+        small,
+    )
+    size = np.where(
+        np.isnan(small),
+        np.where(np.isnan(eight), 2.0, 1.0),
+        0.5,
+    )
     weights = of["params_1e9"] * size / _GIB
     values = {
         "low_tflops": low,

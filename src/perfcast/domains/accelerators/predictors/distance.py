@@ -17,9 +17,18 @@ PAIR = "known pair"
 ENTITY = "new pair"
 GENERATION = "new accelerator"
 NEW = "new generation"
-SHARES = {PAIR: 0.75, ENTITY: 0.5, GENERATION: 0.25, NEW: 0.0}
+SHARES = {
+    PAIR: 0.75,
+    ENTITY: 0.5,
+    GENERATION: 0.25,
+    NEW: 0.0,
+}
 """Share of the learners by distance: the farther the accelerator, the less they know. Set by hand, not on data."""
-_LEVELS = (("task", "accelerator"), ("accelerator",), ("generation",))
+_LEVELS = (
+    ("task", "accelerator"),
+    ("accelerator",),
+    ("generation",),
+)
 
 
 @dataclass(frozen=True)

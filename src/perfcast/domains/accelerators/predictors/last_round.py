@@ -51,7 +51,12 @@ class LastRoundPredictor(Composite):
         }
         years = pd.Series(X[_YEAR].to_numpy() if _YEAR in X else np.zeros(len(X)))
         self.medians_ = {}
-        for target, rows, logs in zip(self.targets_, measured_rows(log_y, self.targets_), log_y.T, strict=True):
+        for target, rows, logs in zip(
+            self.targets_,
+            measured_rows(log_y, self.targets_),
+            log_y.T,
+            strict=True,
+        ):
             medians = self.medians_[target] = {}
             for level in self._levels(X):
                 keys = f"{len(level)} " + join(X, level)  # levels do not mix
@@ -66,13 +71,8 @@ class LastRoundPredictor(Composite):
             known = [[self.medians_[target].get(key, np.nan) for target in self.targets_] for key in keys]
             logs = np.where(np.isnan(logs), np.array(known), logs)
         first, *later = (predict_logs(other, X) for other in self.others_.values())
-        mean = np.mean(
-            [
-                first,
-                *(np.clip(each, first - self.limit, first + self.limit) for each in later),
-            ],
-            axis=0,
-        )
+        near = [np.clip(each, first - self.limit, first + self.limit) for each in later]
+        mean = np.mean([first, *near], axis=0)
         return np.where(np.isnan(logs), mean, self.share * logs + (1 - self.share) * first)
 
     def _levels(self, X: pd.DataFrame) -> list[tuple[str, ...]]:

@@ -89,7 +89,12 @@ class PooledEffectsPredictor(Predictor):
         self.times_ = np.unique(self._years(X)).tolist()
         self.levels_ = {}
         self.sums_ = {}
-        for target, rows, logs in zip(self.targets_, measured_rows(log_y, self.targets_), log_y.T, strict=True):
+        for target, rows, logs in zip(
+            self.targets_,
+            measured_rows(log_y, self.targets_),
+            log_y.T,
+            strict=True,
+        ):
             self.levels_[target] = float(np.median(logs[rows]))
             self.sums_[target] = self._fit_effects(X[rows], logs[rows] - self.levels_[target])
 
@@ -121,7 +126,11 @@ class PooledEffectsPredictor(Predictor):
         solved = np.zeros(size)
         for _ in range(_ITERATIONS):
             noise = NOISE**2 / weights
-            covariance = LinearOperator((size, size), lambda v, n=noise: design @ (turned @ v) + n * v, dtype=float)
+            covariance = LinearOperator(
+                (size, size),
+                lambda v, n=noise: design @ (turned @ v) + n * v,
+                dtype=float,
+            )
             solved = cg(covariance, residual, x0=solved, rtol=_TOLERANCE)[0]
             far = np.abs(noise * solved) / NOISE  # what the effects leave over
             weights = np.clip(_ROBUST / np.maximum(far, 1e-9), _MIN_WEIGHT, 1.0)

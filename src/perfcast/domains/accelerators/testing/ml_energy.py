@@ -25,7 +25,13 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     """Write a file per workload: about `rows` quantities together, and a configuration of an unknown GPU."""
     random = np.random.default_rng(seed)
     folder.mkdir(parents=True, exist_ok=True)
-    grid = list(product(_MODELS, (("H100", 700.0, 3.35), ("B200", 1000.0, 7.7)), (8, 32, 64, 128, 512)))
+    grid = list(
+        product(
+            _MODELS,
+            (("H100", 700.0, 3.35), ("B200", 1000.0, 7.7)),
+            (8, 32, 64, 128, 512),
+        )
+    )
     workloads = [name for load in LOADS.values() for name in load.workloads]
     count = min(len(grid), max(12, rows // len(workloads) // 4))
     for workload in workloads:

@@ -72,7 +72,12 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
         path.write_bytes(gzip.compress(_pack(files), mtime=0))
 
 
-def _entry(name: str, number: int, place: int, random: np.random.Generator) -> dict[str, Any]:
+def _entry(
+    name: str,
+    number: int,
+    place: int,
+    random: np.random.Generator,
+) -> dict[str, Any]:
     """Return an entry: every system runs each model in both scenarios."""
     run, scenario = divmod(place, 2)
     system, model = divmod(run, len(_MODELS))
@@ -115,7 +120,13 @@ def _defects(entries: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
     first = entries[0]
     return [
         first,  # written twice
-        {**first, "uid": "watts", "Result": None, "Units": "Watts", "Result_Power": 900.0},
+        {
+            **first,
+            "uid": "watts",
+            "Result": None,
+            "Units": "Watts",
+            "Result_Power": 900.0,
+        },
         {**first, "uid": "edge", "Scenario": "SingleStream", "Units": "Latency (ms)"},
         {**first, "uid": "slice", "accelerator_model_name": "NVIDIA A30 (1x1g.6gb MIG)"},
         {**first, "uid": "inferred", "inferred": 1},
@@ -141,26 +152,16 @@ def _pivot(entries: list[dict[str, Any]]) -> str:
     blank = [""] * _HEAD
     rows = [blank + [""] * len(tasks)] * 2
     rows += [blank + [task[place] for task in tasks] for place in (0, 1)]
-    rows.append(
-        [
-            "Public ID",
-            *[""] * (_HEAD - 1),
-            *("Samples/s" if s == "Offline" else "Queries/s" for _, s in tasks),
-        ]
-    )
+    units = ["Samples/s" if scenario == "Offline" else "Queries/s" for _, scenario in tasks]
+    rows.append(["Public ID", *blank[1:], *units])
     for number, system in enumerate(sorted({entry["SystemName"] for entry in entries})):
         of = {(entry["Model"], entry["Scenario"]): entry for entry in entries if entry["SystemName"] == system}
         first = next(iter(of.values()))
         about = {place: first[ENTRY[field]] for field, place in PIVOT_FIELDS.items()} | {0: f"5.0-{number:04d}"}
         for place, (label, field) in enumerate(CONTENTS.items()):
             head = [about.get(column, "") if not place else "" for column in range(_HEAD - 1)]
-            rows.append(
-                [
-                    *head,
-                    label,
-                    *(str(of[task][ENTRY[field]]) if task in of else "" for task in tasks),
-                ]
-            )
+            cells = [str(of[task][ENTRY[field]]) if task in of else "" for task in tasks]
+            rows.append([*head, label, *cells])
     return "\n".join(",".join(f'"{cell}"' for cell in row) for row in rows) + "\n"
 
 

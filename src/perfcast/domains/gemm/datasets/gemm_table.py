@@ -216,7 +216,15 @@ def _melt_quantities(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _summarize_quality(frame: pd.DataFrame) -> dict[str, Any]:
     """Return the number of cases, and the rows measured on a shared device by quantity."""
-    cases = frame.groupby(["shape", "transpose_a", "transpose_b", "alpha", "beta"]).ngroups
+    cases = frame.groupby(
+        [
+            "shape",
+            "transpose_a",
+            "transpose_b",
+            "alpha",
+            "beta",
+        ]
+    ).ngroups
     by_quantity = frame["device_state"].eq(SHARED).groupby(frame["quantity"]).agg(["size", "sum"])
     shared = {}
     for name, row in by_quantity.iterrows():

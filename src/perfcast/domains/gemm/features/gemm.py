@@ -30,7 +30,12 @@ REQUIRES = (
     "l2_kib",
     "l3_kib",
 )
-ELEMENT_BYTES = {"float16": 2.0, "bfloat16": 2.0, "float32": 4.0, "float64": 8.0}
+ELEMENT_BYTES = {
+    "float16": 2.0,
+    "bfloat16": 2.0,
+    "float32": 4.0,
+    "float64": 8.0,
+}
 TILES = (4, 8, 16, 64)
 """Block sizes in elements that kernels are written for: vector registers, register tiles, cache blocks."""
 

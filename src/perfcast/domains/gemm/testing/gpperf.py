@@ -17,10 +17,19 @@ from perfcast.domains.gemm.sources.gpperf import ARCHIVE, FAILED, HEADER, RESULT
 from perfcast.utils.io import atomic_path
 
 _FOLDER = "cutlass_profiling_20241111_195357"
-_SIDES = ((256, 512, 1024, 2048, 65536), (256, 512, 1024, 2048), (256, 512, 1024, 2048))
+_SIDES = (
+    (256, 512, 1024, 2048, 65536),
+    (256, 512, 1024, 2048),
+    (256, 512, 1024, 2048),
+)
 _LAYOUTS = ("nn", "nt", "tn", "tt")
 _TILES = ((64, 64), (128, 64), (64, 128), (128, 128))
-_FACTORS = (("1", "0"), ("1", "1"), ("0.5", "0.5"), ("2", "0"))
+_FACTORS = (
+    ("1", "0"),
+    ("1", "1"),
+    ("0.5", "0.5"),
+    ("2", "0"),
+)
 _START = 1731372844
 
 
@@ -157,7 +166,13 @@ def _make_defective(records: list[str]) -> list[str]:
     time = lines[0].split(",")[13]
     return [
         "".join(lines[:4]),
-        "".join([*lines[:3], "uses_shared_memory,0\n", *lines[3:]]),
+        "".join(
+            [
+                *lines[:3],
+                "uses_shared_memory,0\n",
+                *lines[3:],
+            ]
+        ),
         whole.replace(f",{time},", ",,", 1),
         whole.replace("cutlass_simt_sgemm", "cutlass_tensorop_s16816gemm"),
         whole,

@@ -20,7 +20,13 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     The rate follows a roofline model with a cost per call.
     """
     random = np.random.default_rng(seed)
-    shapes = np.exp(random.uniform(np.log(16), np.log(4096), size=(max(1, rows // 2), 3))).round()
+    shapes = np.exp(
+        random.uniform(
+            np.log(16),
+            np.log(4096),
+            size=(max(1, rows // 2), 3),
+        )
+    ).round()
     sizes = shapes[random.integers(len(shapes), size=rows)]
     frame = pd.DataFrame(
         {
@@ -39,7 +45,11 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     untimed = frame.iloc[:1].assign(seconds_median=0.0)
     frame = pd.concat([frame, repeated, unstable, untimed], ignore_index=True)
     frame["order"] = random.permutation(len(frame))
-    columns = [*frame.columns.drop(["order", "pass"]), "order", "pass"]
+    columns = [
+        *frame.columns.drop(["order", "pass"]),
+        "order",
+        "pass",
+    ]
     text = frame[columns].to_csv(index=False, lineterminator="\n")
     write_measurements(Path(folder), "host_gemm", text)
 

@@ -36,9 +36,34 @@ WORKLOADS = (
 )
 NOISE = 0.01
 """Relative noise of a throughput."""
-_DEMANDS = dict(zip(WORKLOADS, (1, 1, 0.3, 1, 0.7, 1, 0.6, 1, 0.9, 0.5, 1, 1), strict=True))
+_DEMANDS = dict(
+    zip(
+        WORKLOADS,
+        (1, 1, 0.3, 1, 0.7, 1, 0.6, 1, 0.9, 0.5, 1, 1),
+        strict=True,
+    )
+)
 """Cores that a workload wants at full intensity."""
-_TRAFFIC = dict(zip(WORKLOADS, (0.4, 0.2, 0.1, 0.5, 0.1, 0.2, 0.2, 0.3, 0.6, 0.1, 0.2, 1.0), strict=True))
+_TRAFFIC = dict(
+    zip(
+        WORKLOADS,
+        (
+            0.4,
+            0.2,
+            0.1,
+            0.5,
+            0.1,
+            0.2,
+            0.2,
+            0.3,
+            0.6,
+            0.1,
+            0.2,
+            1.0,
+        ),
+        strict=True,
+    )
+)
 """Memory traffic of a workload at full intensity, as a share of the largest one."""
 _SENSITIVITY = 0.15
 """Throughput that a workload of full traffic loses to a neighbor of full traffic."""
@@ -58,8 +83,19 @@ _KINDS = (
     ("triple", "quota"),
 )
 """Scenario and placement of each run, by turns."""
-_TENANTS = {"alone": 1, "pair": 2, "triple": 3, "dynamic": 3}
-_LEVELS = ((0.4, 1.0), (1.0, 1.0), (1.0, 0.4), (0.4, 0.4), (1.0, 1.0))
+_TENANTS = {
+    "alone": 1,
+    "pair": 2,
+    "triple": 3,
+    "dynamic": 3,
+}
+_LEVELS = (
+    (0.4, 1.0),
+    (1.0, 1.0),
+    (1.0, 0.4),
+    (0.4, 0.4),
+    (1.0, 1.0),
+)
 """Intensity of the first tenant and of its neighbors, by turns."""
 _QUOTAS = (0.7, 1.0, 1.4)
 _ALONE_SECONDS = 4
@@ -84,7 +120,14 @@ class _Run:
     spread: float
 
 
-def write(folder: Path, *, rows: int, seed: int, fillers: int = 6, seconds: int = 12) -> None:
+def write(
+    folder: Path,
+    *,
+    rows: int,
+    seed: int,
+    fillers: int = 6,
+    seconds: int = 12,
+) -> None:
     """Write host_interference.parquet and .json with about `rows` rows.
 
     Args:
@@ -136,7 +179,12 @@ def _draw_runs(random: np.random.Generator, seconds: int) -> Iterator[_Run]:
         )
 
 
-def _lay_out(scenario: str, tenants: int, seconds: int, random: np.random.Generator) -> tuple[tuple[int, ...], ...]:
+def _lay_out(
+    scenario: str,
+    tenants: int,
+    seconds: int,
+    random: np.random.Generator,
+) -> tuple[tuple[int, ...], ...]:
     """Return the active tenants of each second: each one alone, all together, then each one alone again."""
     alone = [(tenant,) for tenant in range(tenants) for _ in range(_ALONE_SECONDS)]
     is_active = np.ones((seconds, tenants), dtype=bool)
@@ -160,7 +208,7 @@ def _describe_run(run: _Run, random: np.random.Generator, fillers: int) -> Itera
             neighbors = flows.sum() - flows[place]
             unharmed = 1 - _SENSITIVITY * _TRAFFIC[run.workloads[tenant]] * neighbors
             late = 0.5 if random.random() < 0.004 else 0.001
-            yield {
+            row = {
                 **_places(run, second, active, tenant),
                 **_labels(
                     alone=run.operations[tenant] * levels[place],
@@ -171,11 +219,18 @@ def _describe_run(run: _Run, random: np.random.Generator, fillers: int) -> Itera
                     random=random,
                 ),
                 **_metrics(run, place, demands, got, flows, random=random),
-                **{f"vmstat.filler_{number}": float(random.gamma(2, 100)) for number in range(fillers)},
             }
+            for number in range(fillers):
+                row[f"vmstat.filler_{number}"] = float(random.gamma(2, 100))
+            yield row
 
 
-def _places(run: _Run, second: int, active: tuple[int, ...], tenant: int) -> dict[str, Any]:
+def _places(
+    run: _Run,
+    second: int,
+    active: tuple[int, ...],
+    tenant: int,
+) -> dict[str, Any]:
     """Return where a row comes from."""
     others = [other for other in active if other != tenant]
     first, last = run.together

@@ -25,12 +25,22 @@ WEIGHT_BYTES = {
     "float32": 4.0,
 }
 """Bytes of a weight, with its scales, or of an element of a cache or a message."""
-COMPUTE_BYTES = {"fp8": 1.0, "fp8_block": 1.0, "nvfp4": 0.5, "w4a8_mxfp4_mxfp8": 1.0}
+COMPUTE_BYTES = {
+    "fp8": 1.0,
+    "fp8_block": 1.0,
+    "nvfp4": 0.5,
+    "w4a8_mxfp4_mxfp8": 1.0,
+}
 """Bytes of a number that the matrix units multiply; other formats are widened to bfloat16."""
 FULL_BYTES = 2.0
 """Bytes of a number that no format shortens: outputs, activations of a mixture, queries; in float32 all have four."""
 
-RING_PASSES = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "alltoall": 1.0}
+RING_PASSES = {
+    "all_reduce": 2.0,
+    "all_gather": 1.0,
+    "reduce_scatter": 1.0,
+    "alltoall": 1.0,
+}
 """Passes of a message over the ring."""
 
 Amounts = Mapping[str, np.ndarray]

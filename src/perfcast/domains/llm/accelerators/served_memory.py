@@ -18,9 +18,19 @@ import pandas as pd
 Columns = Mapping[str, Any] | pd.DataFrame
 """Deployments by column: cells, or a frame."""
 
-WEIGHT_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp4": 0.5625, "int4": 0.53}
+WEIGHT_BYTES = {
+    "bf16": 2.0,
+    "fp8": 1.0,
+    "fp4": 0.5625,
+    "int4": 0.53,
+}
 """Bytes of a weight with its scales."""
-CACHE_BYTES = {"bf16": 2.0, "fp8": 1.0, "fp4": 1.0, "int4": 2.0}
+CACHE_BYTES = {
+    "bf16": 2.0,
+    "fp8": 1.0,
+    "fp4": 1.0,
+    "int4": 2.0,
+}
 """Bytes of an element of the caches by number format of the weights; 4-bit integers are computed in bfloat16."""
 USABLE_MEMORY = 0.9
 """Share of the memory that serving software takes for weights and caches; the default of vLLM."""

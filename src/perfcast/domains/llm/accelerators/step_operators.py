@@ -76,7 +76,12 @@ _LATENT_SHARE = 2.0
 _ACTIVATION_BYTES = 2.0
 _FULL = "bf16"
 _SHARED_FORMATS = ("fp4", "int4")
-_DTYPES = {"bf16": "bfloat16", "fp8": "fp8", "fp4": "nvfp4", "int4": "int4_wo"}
+_DTYPES = {
+    "bf16": "bfloat16",
+    "fp8": "fp8",
+    "fp4": "nvfp4",
+    "int4": "int4_wo",
+}
 """Number format of the operator tables by number format of the weights."""
 _CACHE_DTYPE = "fp8"
 _MESSAGE_DTYPE = "half"
@@ -163,7 +168,13 @@ def add_parts(operators: pd.DataFrame, times: np.ndarray, deployments: pd.DataFr
     whole = np.sum(list(step.values()), axis=0)
     wait = prompt * mixed / np.where(whole > 0, whole, np.nan)
     queue = prompt * _numbers(deployments, "concurrency") / copies
-    parts = {**step, "mixed": mixed, "prompt": prompt, "wait": wait, "queue": queue}
+    parts = {
+        **step,
+        "mixed": mixed,
+        "prompt": prompt,
+        "wait": wait,
+        "queue": queue,
+    }
     known = np.bincount(place, minlength=size) > 0
     return {name: np.where(known, values, np.nan) for name, values in parts.items()}
 
@@ -198,14 +209,22 @@ def _attention(frame: pd.DataFrame, load: _Load) -> Iterator[pd.DataFrame]:
     products = (
         (np.where(latent, 0.0, full), queries, hidden),
         (np.where(latent, full, 0.0), ranks, hidden),
-        (np.where(latent, full, 0.0), heads / tp * keys, of["query_rank"]),
+        (
+            np.where(latent, full, 0.0),
+            heads / tp * keys,
+            of["query_rank"],
+        ),
         (
             np.where(latent, full, 0.0),
             heads / tp * (keys - of["rope_dim"] + values),
             of["cache_rank"],
         ),
         (full, hidden, heads / tp * values),
-        (linear, (2 * of["linear_keys"] + 2 * of["linear_values"]) / tp, hidden),
+        (
+            linear,
+            (2 * of["linear_keys"] + 2 * of["linear_values"]) / tp,
+            hidden,
+        ),
         (linear, hidden, of["linear_values"] / tp),
     )
     for count, n, k in products:
@@ -255,7 +274,16 @@ def _feed_forward(frame: pd.DataFrame, load: _Load) -> Iterator[pd.DataFrame]:
         (mixtures, of["shared_hidden"]),
     ):
         used = np.where(inner > 0, count, 0.0)
-        yield _rows(frame, load, PRODUCTS, "gemm", used, m=load.new, n=2 * inner / tp, k=hidden)
+        yield _rows(
+            frame,
+            load,
+            PRODUCTS,
+            "gemm",
+            used,
+            m=load.new,
+            n=2 * inner / tp,
+            k=hidden,
+        )
         yield _rows(frame, load, PRODUCTS, "gemm", used, m=load.new, n=hidden, k=inner / tp)
     yield _rows(
         frame,
@@ -321,6 +349,8 @@ def _rows(
         is_full = frame["model_family"].isin(list(_QUANTIZED_EXPERTS_ALONE)) & stated.isin(_SHARED_FORMATS)
         stated = stated.where(~is_full, _FULL)
     values: Mapping[str, Values] = {**blank, **shape}
+    peaks = {name: _numbers(frame, name) for name in PEAKS}
+    sizes = {name: np.broadcast_to(np.asarray(value, dtype=float), len(frame)) for name, value in values.items()}
     return pd.DataFrame(
         {
             "place": np.arange(len(frame)),
@@ -330,8 +360,8 @@ def _rows(
             "gpu": frame["gpu"].astype("str"),
             "dtype": _dtype(part, stated),
             "count": np.where(np.isfinite(_numbers(frame, "heads_of_layer")), count, np.nan),
-            **{name: _numbers(frame, name) for name in PEAKS},
-            **{name: np.broadcast_to(np.asarray(value, dtype=float), len(frame)) for name, value in values.items()},
+            **peaks,
+            **sizes,
         }
     )
 

@@ -47,7 +47,20 @@ _GPU_FILLERS = frozenset(
 _MEMORY = re.compile(r"(\d+)gi?b")
 _MEMORY_TOLERANCE = 0.1
 """Vendors round the memory in the names of their boards."""
-_VARIANTS = frozenset(["instruct", "chat", "it", "base", "hf", "thinking", "meta", "0324", "0528", "2507"])
+_VARIANTS = frozenset(
+    [
+        "instruct",
+        "chat",
+        "it",
+        "base",
+        "hf",
+        "thinking",
+        "meta",
+        "0324",
+        "0528",
+        "2507",
+    ]
+)
 """Words of names of models of one shape."""
 _PRECISIONS = {
     "bf16": "bf16",

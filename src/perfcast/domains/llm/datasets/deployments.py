@@ -213,10 +213,11 @@ def _join_facts(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the rows with their layout and load under the names of the table, and the facts of GPU and model."""
     gpus = read_gpus()
     models = read_models()
+    facts = {name: frame[source] for source, name in _PARALLEL.items()}
+    facts |= {name: frame["gpu"].map(gpus[name]) for name in (*GPU_FACTS, "generation")}
+    facts |= {name: frame["family"].map(models[name]) for name in (*MODEL_FACTS, *MODEL_LIMITS)}
     return frame.assign(
-        **{name: frame[source] for source, name in _PARALLEL.items()},
-        **{name: frame["gpu"].map(gpus[name]) for name in (*GPU_FACTS, "generation")},
-        **{name: frame["family"].map(models[name]) for name in (*MODEL_FACTS, *MODEL_LIMITS)},
+        **facts,
         gpus=frame["tp_size"] * frame["pp_size"] * frame["attention_dp_size"],
         input_tokens=frame["isl"],
         output_tokens=frame["osl"],

@@ -30,7 +30,11 @@ DISTRIBUTION = "power_law_1.2"
 """Distribution of tokens over experts that the authors of the tables take for served models."""
 
 _OTHER_FORMATS: dict[str, dict[str, tuple[str, ...]]] = {
-    "gemm": {"fp8": ("bfloat16",), "nvfp4": ("bfloat16",), "int4_wo": ("bfloat16",)},
+    "gemm": {
+        "fp8": ("bfloat16",),
+        "nvfp4": ("bfloat16",),
+        "int4_wo": ("bfloat16",),
+    },
     "moe": {
         "fp8": ("bfloat16",),
         "nvfp4": ("w4a16_mxfp4", "bfloat16"),

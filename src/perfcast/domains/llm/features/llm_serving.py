@@ -111,7 +111,12 @@ def derive(table: Table) -> Table:
         "weight_share": ratio(times["t_weights"], step),
         "exchange_share": ratio(times["t_exchange"], step),
         "experts_touched": experts_used(of, running),
-        "tokens_per_expert": running * np.where(of["experts"] > 0, ratio(of["experts_per_token"], of["experts"]), 1.0),
+        "tokens_per_expert": running
+        * np.where(
+            of["experts"] > 0,
+            ratio(of["experts_per_token"], of["experts"]),
+            1.0,
+        ),
         "balance": ratio(gpus * peak_tflops(of) * 1e9, bandwidth(of)),
     }
     return append(table, _COLUMNS, values, logs=_LOGS)

@@ -48,7 +48,13 @@ class RooflineFactorsPredictor(RooflinePredictor):
         tasks = task_labels(X, self.columns_)
         work = self._log_work(X)
         self.factors_ = {}
-        for index, (target, rows) in enumerate(zip(self.targets_, measured_rows(log_y, self.targets_), strict=True)):
+        for index, (target, rows) in enumerate(
+            zip(
+                self.targets_,
+                measured_rows(log_y, self.targets_),
+                strict=True,
+            )
+        ):
             time = log_y[:, index] if work is None else work - log_y[:, index]
             self.factors_[target] = {}
             groups = groups_of(tasks, rows)

@@ -44,7 +44,12 @@ _MODELS = {
     "Qwen/Qwen3-32B": "qwen32",
     "MiniMaxAI/MiniMax-M2.5": "minimax",
 }
-_GPUS = {"h100_sxm": "H100", "h200_sxm": "H200", "b200_sxm": "B200", "gb200": "GB200"}
+_GPUS = {
+    "h100_sxm": "H100",
+    "h200_sxm": "H200",
+    "b200_sxm": "B200",
+    "gb200": "GB200",
+}
 _LOADS = (4, 8, 16, 32, 64, 128, 256)
 
 

@@ -74,18 +74,21 @@ def _formats(system: str, table: str) -> list[str]:
         return ["half", "int8"]
     if system == "a100_sxm":
         return ["bfloat16"]
-    return [
-        "bfloat16",
-        "fp8",
-        *(["nvfp4"] if table in {"gemm", "moe"} and system in _BLACKWELL else []),
-    ]
+    formats = ["bfloat16", "fp8"]
+    if table in {"gemm", "moe"} and system in _BLACKWELL:
+        formats.append("nvfp4")
+    return formats
 
 
 def _make_defective(frame: pd.DataFrame) -> pd.DataFrame:
     """Return every row with each of the defects."""
     rows = frame.assign(m=frame["m"] + 7)
     return pd.concat(
-        [rows.assign(latency=0.0), rows.assign(latency=np.nan), rows.assign(k=0)],
+        [
+            rows.assign(latency=0.0),
+            rows.assign(latency=np.nan),
+            rows.assign(k=0),
+        ],
         ignore_index=True,
     )
 
@@ -101,7 +104,13 @@ def _gemm(count: int, random: np.random.Generator) -> pd.DataFrame:
     ]
     site = [sites[number % len(sites)] for number in range(count)]
     sizes = random.integers(1, 8192, count)
-    return pd.DataFrame({"m": sizes, "n": [n for n, _ in site], "k": [k for _, k in site]})
+    return pd.DataFrame(
+        {
+            "m": sizes,
+            "n": [n for n, _ in site],
+            "k": [k for _, k in site],
+        }
+    )
 
 
 def _attention(length: str, longest: int) -> Callable[[int, np.random.Generator], pd.DataFrame]:
@@ -129,14 +138,14 @@ def _mixture(count: int, random: np.random.Generator) -> pd.DataFrame:
         (6144, 2560, 8, 160),
         (2048, 768, 8, 64),
     ]
-    site = [sites[number % len(sites)] for number in range(count)]
+    hidden, inner, used, experts = zip(*(sites[number % len(sites)] for number in range(count)), strict=True)
     return pd.DataFrame(
         {
             "num_tokens": random.integers(1, 6000, count),
-            **{
-                name: [values[place] for values in site]
-                for place, name in enumerate(("hidden_size", "inter_size", "topk", "num_experts"))
-            },
+            "hidden_size": hidden,
+            "inter_size": inner,
+            "topk": used,
+            "num_experts": experts,
             "moe_tp_size": random.choice([1, 2, 4], count),
             "moe_ep_size": random.choice([1, 2, 4, 8], count),
             "distribution": random.choice(["balanced", "power_law_1.01", "power_law_1.2"], count),

@@ -267,7 +267,11 @@ def _parse_operations(text: Any) -> list[str]:
 
 
 def _encode_layers(network: Any) -> list[Any]:
-    lengths = {"ks": len(OFA_LAYERS), "e": len(OFA_LAYERS), "d": _STAGES}
+    lengths = {
+        "ks": len(OFA_LAYERS),
+        "e": len(OFA_LAYERS),
+        "d": _STAGES,
+    }
     is_whole = isinstance(network, dict) and isinstance(network.get("r"), int | np.integer)
     for key, length in lengths.items():
         is_whole = is_whole and isinstance(network.get(key), list) and len(network[key]) == length
@@ -279,10 +283,8 @@ def _encode_layers(network: Any) -> list[Any]:
         )
     texts = [f"k{kernel}_e{expansion}" for kernel, expansion in zip(network["ks"], network["e"], strict=True)]
     used = [layer < network["d"][stage] for stage in range(_STAGES) for layer in range(_MAX_LAYERS)]
-    return [
-        float(network["r"]),
-        *(text if present else _ABSENT for text, present in zip(texts, used, strict=True)),
-    ]
+    layers = [text if present else _ABSENT for text, present in zip(texts, used, strict=True)]
+    return [float(network["r"]), *layers]
 
 
 _ENCODERS: dict[str, Callable[[Any], pd.DataFrame]] = {

@@ -19,10 +19,8 @@ LAYERS = 4
 STEM = 16
 """Largest number of layers of a stage; channels before the first one, at half of the image's side."""
 
-REQUIRES = (
-    "resolution",
-    *(f"layer_{stage + 1}_{layer + 1}" for stage in range(len(STAGES)) for layer in range(LAYERS)),
-)
+_STAGE_LAYERS = [f"layer_{stage + 1}_{layer + 1}" for stage in range(len(STAGES)) for layer in range(LAYERS)]
+REQUIRES = ("resolution", *_STAGE_LAYERS)
 _TOTALS = read_columns(__package__, "columns.csv", "mobile_stages")
 
 
@@ -38,7 +36,17 @@ def layer_costs(network: tuple[object, ...]) -> list[list[Cost]]:
             numbers = re.fullmatch(r"k(\d)_e(\d)", name)
             if numbers:
                 stride = 1 if stage else first
-                stage.append(inverted_residual(inputs, width, int(numbers[1]), int(numbers[2]), 1, side, stride))
+                stage.append(
+                    inverted_residual(
+                        inputs,
+                        width,
+                        int(numbers[1]),
+                        int(numbers[2]),
+                        1,
+                        side,
+                        stride,
+                    )
+                )
                 inputs = width
                 side = side / stride
         stages.append(stage)

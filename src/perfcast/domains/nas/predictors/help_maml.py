@@ -127,7 +127,13 @@ class HelpMaml(Predictor):
             mean = _mean_task(described.values(), items.shape[1])
             self.tasks_[target] = {**described, POOLED: mean}
 
-    def _describe_task(self, items: np.ndarray, y: np.ndarray, reference: np.ndarray, group: np.ndarray) -> _Task:
+    def _describe_task(
+        self,
+        items: np.ndarray,
+        y: np.ndarray,
+        reference: np.ndarray,
+        group: np.ndarray,
+    ) -> _Task:
         """Describe a task by its rows: its range and embedding are those of its references, where there are any."""
         rows = np.flatnonzero(group)
         references = rows[reference[rows] >= 0]

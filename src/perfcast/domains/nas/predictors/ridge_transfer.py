@@ -184,7 +184,12 @@ class RidgeTransfer(Predictor):
             floors[POOLED] = min(floors.values())
             self.floors_[target] = floors
 
-    def _adapt(self, X: pd.DataFrame, y: np.ndarray, experts: Sequence[np.ndarray]) -> np.ndarray:
+    def _adapt(
+        self,
+        X: pd.DataFrame,
+        y: np.ndarray,
+        experts: Sequence[np.ndarray],
+    ) -> np.ndarray:
         """Return the weights of a task with few rows, (1 + outputs,), the constant first.
 
         Shapes: y (n,), experts (1 + outputs,) each.

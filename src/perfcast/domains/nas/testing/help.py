@@ -107,8 +107,19 @@ def _draw_ofa(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]
                 "r": np.int64(random.choice(np.arange(128, 225, 4))),  # as published: NumPy's integer
             }
         )
-    work = [[np.sum(net["d"]), np.sum(net["r"]) / 50, np.mean(net["e"])] for net in networks]
-    return {"dataset": "generated", "num_classes": 10, "arch": networks}, np.array(work, dtype=float)
+    work = [
+        [
+            np.sum(net["d"]),
+            np.sum(net["r"]) / 50,
+            np.mean(net["e"]),
+        ]
+        for net in networks
+    ]
+    return {
+        "dataset": "generated",
+        "num_classes": 10,
+        "arch": networks,
+    }, np.array(work, dtype=float)
 
 
 def _save(path: Path, content: Any) -> None:

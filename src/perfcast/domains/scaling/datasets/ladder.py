@@ -60,7 +60,12 @@ CHANCE = {
 }
 """Share of correct answers of a random choice: one over the number of choices."""
 MULTIPLIERS_PUBLISHED = ("1", "2", "5", "10")
-SUBSETS_PUBLISHED = {"190M": "train", "370M": "train", "760M": "train", "1B": "validation"}
+SUBSETS_PUBLISHED = {
+    "190M": "train",
+    "370M": "train",
+    "760M": "train",
+    "1B": "validation",
+}
 """Subsets of the authors' training runs; their largest size validates, because the test sizes are larger still."""
 
 

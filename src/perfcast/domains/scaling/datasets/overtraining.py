@@ -64,7 +64,11 @@ _LOSS_COLUMNS = {
 """Value of a result of the files -> column."""
 _TASK_FACTS = {"#datapoints": "questions", "Random baseline": "chance_percent"}
 """Column of the table of tasks -> column of a record."""
-_NUMBERS = (*_HYPERPARAMETERS.values(), *_LOSS_COLUMNS.values(), *_TASK_FACTS.values())
+_NUMBERS = (
+    *_HYPERPARAMETERS.values(),
+    *_LOSS_COLUMNS.values(),
+    *_TASK_FACTS.values(),
+)
 _RECORD = [
     "file",
     "line",

@@ -125,7 +125,14 @@ def _fit_sigmoid_batch(tasks: Sequence[SharesOfRuns], sign: float) -> list[Sigmo
     theta, _ = robust_fit.minimize(model, best, bounds, is_run, robust_fit.soft_l1)
     slopes = sign * np.exp(theta[:, 0]) / spreads
     middles = centers + sign * theta[:, 1] * spreads
-    return [Sigmoid(float(slopes[i]), float(middles[i]), task.chance) for i, task in enumerate(tasks)]
+    return [
+        Sigmoid(
+            float(slopes[i]),
+            float(middles[i]),
+            task.chance,
+        )
+        for i, task in enumerate(tasks)
+    ]
 
 
 def _flat(task: SharesOfRuns, sign: float) -> Sigmoid:
@@ -230,8 +237,24 @@ def _fit_broken_batch(
     last = np.where(is_run, t, -np.inf).max(axis=1)
     smallest = np.full(count, _LOWEST_EXPONENT)
     largest = np.full(count, _HIGHEST_EXPONENT)
-    lowest = np.column_stack([floor - _BROKEN_MARGIN, floor - _BROKEN_MARGIN, smallest, smallest, first])
-    highest = np.column_stack([most + _BROKEN_MARGIN, most + _BROKEN_MARGIN, largest, largest, last])
+    lowest = np.column_stack(
+        [
+            floor - _BROKEN_MARGIN,
+            floor - _BROKEN_MARGIN,
+            smallest,
+            smallest,
+            first,
+        ]
+    )
+    highest = np.column_stack(
+        [
+            most + _BROKEN_MARGIN,
+            most + _BROKEN_MARGIN,
+            largest,
+            largest,
+            last,
+        ]
+    )
     bounds = (lowest[owners], highest[owners])
     solved, losses = robust_fit.minimize(model, theta, bounds, is_run[owners], robust_fit.huber)
 

@@ -112,7 +112,15 @@ class ScalingEnsemblePredictor(Predictor):
                 is_above = np.nanmax(np.exp(measured), axis=1) > runs.chance[testing] + MIN_ABOVE_CHANCE
                 counts = np.isfinite(error).any(axis=1) & (is_above | (kinds != ACCURACY))
                 means = pd.Series(np.nanmean(error[counts], axis=1)).groupby(kinds[counts]).mean()
-                errors.append(pd.DataFrame({"kind": means.index, "member": name, "error": means.to_numpy()}))
+                errors.append(
+                    pd.DataFrame(
+                        {
+                            "kind": means.index,
+                            "member": name,
+                            "error": means.to_numpy(),
+                        }
+                    )
+                )
         if not errors:
             return {}
         table = pd.concat(errors).groupby(["kind", "member"])["error"].mean().unstack()
@@ -134,7 +142,11 @@ class ScalingEnsemblePredictor(Predictor):
 
     def _kinds_of(self, runs: trained_runs.TrainedRuns) -> list[str]:
         """Return the kind of every row, that of its task in training where the task is known."""
-        pairs = zip(runs.tasks.astype(str).tolist(), runs.kinds.astype(str).tolist(), strict=True)
+        pairs = zip(
+            runs.tasks.astype(str).tolist(),
+            runs.kinds.astype(str).tolist(),
+            strict=True,
+        )
         return [self.kinds_.get(task, kind) for task, kind in pairs]
 
     def _save(self, folder: Path) -> None:

@@ -87,7 +87,12 @@ def group_name(task: str, identity: str = "") -> str:
 
 def candidates_of(task: str, identity: str, kind: str) -> list[str]:
     """Return the names of the laws that may serve a row, the most special first."""
-    return [group_name(task, identity), group_name(task), ALL + kind, ALL]
+    return [
+        group_name(task, identity),
+        group_name(task),
+        ALL + kind,
+        ALL,
+    ]
 
 
 def quantity_columns(columns: Iterable[Column]) -> list[Column]:

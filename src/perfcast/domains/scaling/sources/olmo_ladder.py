@@ -67,7 +67,11 @@ def list_runs() -> dict[tuple[str, str, int], str]:
 def result_columns() -> list[str]:
     """Return the columns of all results that a file must have."""
     parts = [part for names in QUESTIONS.values() for part in names]
-    return [*LOSSES.values(), *map(bpb_column, parts), *map(accuracy_column, parts)]
+    return [
+        *LOSSES.values(),
+        *map(bpb_column, parts),
+        *map(accuracy_column, parts),
+    ]
 
 
 def progress_columns(size: str) -> list[str]:

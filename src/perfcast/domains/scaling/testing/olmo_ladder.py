@@ -12,7 +12,13 @@ import numpy as np
 from perfcast.domains.scaling.sources import olmo_ladder as source
 from perfcast.utils.io import write_text
 
-LAW = {"E": 1.7, "A": 400.0, "alpha": 0.34, "B": 410.0, "beta": 0.28}
+LAW = {
+    "E": 1.7,
+    "A": 400.0,
+    "alpha": 0.34,
+    "B": 410.0,
+    "beta": 0.28,
+}
 """Law of every generated loss in parameters and tokens; bits per byte are 0.4 of it."""
 _SIZES = {
     "190M": 1.9e8,
@@ -55,7 +61,12 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     write_text(Path(folder) / "LICENSE", "Generated text in the place of a license.\n")
 
 
-def _draw_run(size: str, tokens: float, evaluations: int, random: np.random.Generator) -> list[dict[str, object]]:
+def _draw_run(
+    size: str,
+    tokens: float,
+    evaluations: int,
+    random: np.random.Generator,
+) -> list[dict[str, object]]:
     """Return the evaluations of a run at equal distances; only the last one follows the law."""
     steps = int(tokens / _BATCH_TOKENS)
     records = []

@@ -9,13 +9,25 @@ from perfcast.features.feature_math import append, arrays, decimal_year, ratio
 from perfcast.schema.table import Table
 
 REQUIRES = (
-    *("jvm_release", "jvm_update", "test_month"),
-    *("mem_total_gb", "cores_enabled_total", "threads_per_core", "nodes"),
+    "jvm_release",
+    "jvm_update",
+    "test_month",
+    "mem_total_gb",
+    "cores_enabled_total",
+    "threads_per_core",
+    "nodes",
 )
-RELEASED = {5: 2004.75, 6: 2006.92, 7: 2011.5, 8: 2014.17, 9: 2017.67}
+RELEASED = {
+    5: 2004.75,
+    6: 2006.92,
+    7: 2011.5,
+    8: 2014.17,
+    9: 2017.67,
+}
 """Java release -> decimal year of its general availability (OpenJDK project pages); from 10 on one every half year."""
 
-_FIRST_HALF_YEARLY, _ITS_YEAR = 10, 2018.17
+_FIRST_HALF_YEARLY = 10
+_ITS_YEAR = 2018.17
 _COLUMNS = read_columns(__package__, "columns.csv", "jvm")
 
 

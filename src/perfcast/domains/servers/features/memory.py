@@ -8,8 +8,16 @@ from perfcast.features.feature_math import append, arrays, is_true, ratio
 from perfcast.schema.table import Table
 
 REQUIRES = (
-    *("chips", "cores_enabled_total", "base_mhz", "mem_channels_per_chip", "mem_max_mts_1dpc", "mem_total_gb"),
-    *("hbm_gb", "dimm_count", "dimm_ranks", "mem_eff_mts"),
+    "chips",
+    "cores_enabled_total",
+    "base_mhz",
+    "mem_channels_per_chip",
+    "mem_max_mts_1dpc",
+    "mem_total_gb",
+    "hbm_gb",
+    "dimm_count",
+    "dimm_ranks",
+    "mem_eff_mts",
 )
 _LOGS = ("mem_total_gb", "mem_gbps_total", "mem_gbps_per_core", "mem_gbps_per_core_ghz", "mem_gb_per_core")
 _COLUMNS = read_columns(__package__, "columns.csv", "memory")
@@ -18,8 +26,10 @@ _COLUMNS = read_columns(__package__, "columns.csv", "memory")
 def derive(table: Table) -> Table:
     """Append the memory's derived features. Raises ValueError when a required column is absent."""
     frame = arrays(table, REQUIRES)
-    cores, channels = frame["cores_enabled_total"], frame["chips"] * frame["mem_channels_per_chip"]
-    populated, bandwidth = channels_populated(frame), mem_gbps_total(frame)
+    cores = frame["cores_enabled_total"]
+    channels = frame["chips"] * frame["mem_channels_per_chip"]
+    populated = channels_populated(frame)
+    bandwidth = mem_gbps_total(frame)
     dimms_per_channel = ratio(frame["dimm_count"], channels)
     values = {
         "mem_channels_total": channels,

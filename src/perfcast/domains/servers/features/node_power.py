@@ -8,8 +8,18 @@ from perfcast.features.feature_math import append, arrays, decimal_year, is_true
 from perfcast.schema.table import Table
 
 REQUIRES = (
-    *("chips", "cores_enabled_total", "cores_per_chip_of_cpu_model", "base_mhz", "max_turbo_mhz", "tdp_w"),
-    *("dimm_count", "psu_count", "psu_w", "nodes", "hw_avail", "launch_quarter"),
+    "chips",
+    "cores_enabled_total",
+    "cores_per_chip_of_cpu_model",
+    "base_mhz",
+    "max_turbo_mhz",
+    "tdp_w",
+    "dimm_count",
+    "psu_count",
+    "psu_w",
+    "nodes",
+    "hw_avail",
+    "launch_quarter",
 )
 DIMM_W = 4.0
 """Watts of a registered DIMM at work: vendors' power calculators give 3 to 5 for DDR3 and DDR4."""
@@ -20,7 +30,8 @@ _COLUMNS = read_columns(__package__, "columns.csv", "node_power")
 def derive(table: Table) -> Table:
     """Append the derived features of power. Raises ValueError when a required column is absent."""
     frame = arrays(table, REQUIRES)
-    cores, supplies = frame["cores_enabled_total"], frame["psu_count"] * frame["psu_w"]
+    cores = frame["cores_enabled_total"]
+    supplies = frame["psu_count"] * frame["psu_w"]
     watts = frame["chips"] * frame["tdp_w"] + frame["dimm_count"] * DIMM_W
     values = {
         "parts_w": watts,
@@ -32,4 +43,14 @@ def derive(table: Table) -> Table:
         "shares_enclosure": is_true(frame["nodes"] > 1, frame["nodes"]),
         "design_age_years": decimal_year(frame["hw_avail"]) - decimal_year(frame["launch_quarter"]),
     }
-    return append(table, _COLUMNS, values, logs=("parts_w", "base_ghz_per_w", "power_ghz_per_w", "psu_w_total"))
+    return append(
+        table,
+        _COLUMNS,
+        values,
+        logs=(
+            "parts_w",
+            "base_ghz_per_w",
+            "power_ghz_per_w",
+            "psu_w_total",
+        ),
+    )

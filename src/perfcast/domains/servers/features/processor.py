@@ -8,8 +8,14 @@ from perfcast.features.feature_math import append, arrays, decimal_year, ratio
 from perfcast.schema.table import Table
 
 REQUIRES = (
-    *("base_mhz", "max_turbo_mhz", "tdp_w", "cores_per_chip_of_cpu_model"),
-    *("l3_mb_per_chip", "simd_bits", "fma_units", "launch_quarter"),
+    "base_mhz",
+    "max_turbo_mhz",
+    "tdp_w",
+    "cores_per_chip_of_cpu_model",
+    "l3_mb_per_chip",
+    "simd_bits",
+    "fma_units",
+    "launch_quarter",
 )
 _LOGS = ("base_mhz", "cores_per_chip_of_cpu_model", "tdp_w_per_core", "power_clock_mhz", "l3_mb_per_core")
 _COLUMNS = read_columns(__package__, "columns.csv", "processor")

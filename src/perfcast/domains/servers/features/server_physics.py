@@ -93,7 +93,11 @@ def find_memory_limit(machines: Mapping[str, Any] | pd.DataFrame, rate: Any) -> 
     if "mem_mrdimm_mts" not in machines or "mem_max_mts_2dpc" not in machines:
         return limit
     multiplexed = column("mem_mrdimm_mts")
-    limit = np.where((np.asarray(rate, dtype=float) > limit) & ~np.isnan(multiplexed), multiplexed, limit)
+    limit = np.where(
+        (np.asarray(rate, dtype=float) > limit) & ~np.isnan(multiplexed),
+        multiplexed,
+        limit,
+    )
     doubled = column("dimm_count") > column("chips") * column("mem_channels_per_chip")
     two_per_channel = column("mem_max_mts_2dpc")
     slower = doubled & np.isnan(column("mem_running_mts")) & (two_per_channel < limit)

@@ -41,9 +41,23 @@ def _label_memory(ddr: np.ndarray, rate: np.ndarray, per_channel: np.ndarray) ->
     """Return labels such as "DDR5-4800, 1 a channel"; missing where one of the three is."""
     setups = np.column_stack([ddr, rate, per_channel])
     known = ~np.isnan(setups).any(axis=1)
-    kinds = np.select([per_channel < 1, per_channel == 1, per_channel < 2, per_channel == 2], _PER_CHANNEL, _MORE)
+    kinds = np.select(
+        [
+            per_channel < 1,
+            per_channel == 1,
+            per_channel < 2,
+            per_channel == 2,
+        ],
+        _PER_CHANNEL,
+        _MORE,
+    )
     labels = np.full(len(ddr), None, dtype=object)
-    rows = zip(ddr[known].tolist(), rate[known].tolist(), kinds[known].tolist(), strict=True)
+    rows = zip(
+        ddr[known].tolist(),
+        rate[known].tolist(),
+        kinds[known].tolist(),
+        strict=True,
+    )
     labels[known] = [f"DDR{int(generation)}-{int(speed)}, {kind}" for generation, speed, kind in rows]
     return labels
 

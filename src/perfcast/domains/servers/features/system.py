@@ -8,13 +8,29 @@ from perfcast.features.feature_math import append, arrays, decimal_year, ratio, 
 from perfcast.schema.table import Table
 
 REQUIRES = (
-    *("chips", "cores_enabled_total", "cores_per_chip_of_cpu_model", "threads_per_core", "base_mhz", "max_turbo_mhz"),
-    *("tdp_w", "l2_kb_per_core", "l3_mb_per_chip", "simd_bits", "fma_units"),
-    *("hw_avail", "sw_avail", "test_month", "kernel_series"),
+    "chips",
+    "cores_enabled_total",
+    "cores_per_chip_of_cpu_model",
+    "threads_per_core",
+    "base_mhz",
+    "max_turbo_mhz",
+    "tdp_w",
+    "l2_kb_per_core",
+    "l3_mb_per_chip",
+    "simd_bits",
+    "fma_units",
+    "hw_avail",
+    "sw_avail",
+    "test_month",
+    "kernel_series",
 )
 _LOGS = (
-    *("chips", "cores_enabled_total", "hw_threads_total", "l3_mb_total"),
-    *("clock_base_total_ghz", "clock_power_total_ghz"),
+    "chips",
+    "cores_enabled_total",
+    "hw_threads_total",
+    "l3_mb_total",
+    "clock_base_total_ghz",
+    "clock_power_total_ghz",
 )
 _COLUMNS = read_columns(__package__, "columns.csv", "system")
 
@@ -22,7 +38,8 @@ _COLUMNS = read_columns(__package__, "columns.csv", "system")
 def derive(table: Table) -> Table:
     """Append the machine's derived features. Raises ValueError when a required column is absent."""
     frame = arrays(table, REQUIRES)
-    cores, chips = frame["cores_enabled_total"], frame["chips"]
+    cores = frame["cores_enabled_total"]
+    chips = frame["chips"]
     base_total = cores * frame["base_mhz"] / 1000
     test_year, hw_year, sw_year = (decimal_year(frame[name]) for name in ("test_month", "hw_avail", "sw_avail"))
     values = {

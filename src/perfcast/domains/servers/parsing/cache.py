@@ -95,7 +95,9 @@ def parse_l2(text: str) -> L2Cache:
     unified, remainder = extract_first(_UNIFIED, value)
     if unified is None:
         return L2Cache()
-    size, number, scope = _to_kib(unified[1], unified[2]), unified[4], unified[5].lower()
+    size = _to_kib(unified[1], unified[2])
+    number = unified[4]
+    scope = unified[5].lower()
     if scope == "core":
         return L2Cache(size, scope, size / int(number or 1))
     shares = [mb * 1024 / cores for mb, cores in _list_slices(remainder, 0.0) if cores]
@@ -110,7 +112,9 @@ def parse_l3(text: str) -> L3Cache:
     unified, remainder = extract_first(_UNIFIED, value)
     if unified is None:
         return L3Cache()
-    size, number, scope = _to_mib(unified[1], unified[2]), unified[4], unified[5].lower()
+    size = _to_mib(unified[1], unified[2])
+    number = unified[4]
+    scope = unified[5].lower()
     per_chip, remainder = extract_first(_PER_CHIP, remainder)
     slices = _list_slices(remainder, size)
     if scope == "core":

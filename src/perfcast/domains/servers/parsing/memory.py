@@ -24,13 +24,29 @@ from perfcast.domains.servers.parsing.text_normalization import (
 )
 
 ECC_BY_TYPE: dict[str, bool | None] = {
-    **{"R": True, "L": True, "E": True, "M": True, "F": True},
-    **{"U": False, "S": None},
+    "R": True,
+    "L": True,
+    "E": True,
+    "M": True,
+    "F": True,
+    "U": False,
+    "S": None,
 }
 """Module type letter -> error correction: registered, load-reduced, unbuffered with ECC, multiplexed-rank, fully
 buffered; unbuffered without ECC, SO-DIMM (either)."""
 
-JEDEC_MTS = (800, 1066, 1333, 1600, 1866, 2133, 2400, 2667, 2933, *range(3200, 9201, 400))
+JEDEC_MTS = (
+    800,
+    1066,
+    1333,
+    1600,
+    1866,
+    2133,
+    2400,
+    2667,
+    2933,
+    *range(3200, 9201, 400),
+)
 """Grades of DDR3, DDR4 and DDR5 in MT/s (JESD79-3, -4, -5)."""
 
 
@@ -40,7 +56,8 @@ _DDR2_MTS = {3200: 400, 4200: 533, 5300: 667, 6400: 800}
 _MIN_BANDWIDTH = {3: 6400, 4: 12800, 5: 25600}
 _FASTEST = {3: 2133, 4: 3200, 5: 9200}
 _BYTES_PER_TRANSFER = 8
-_LARGEST_DIMM_GB, _TYPO = 512, 0.01
+_LARGEST_DIMM_GB = 512
+_TYPO = 0.01
 
 _GB_PER = {"MB": 1 / 1024, "GB": 1.0, "TB": 1024.0}
 _CAPACITY = compile_pattern(r"^(\d{1,6}(?:\.\d{1,3})?) ?([TGM]B)(?![a-z])")
@@ -172,7 +189,9 @@ def parse_dimms(text: str) -> Memory:
 def parse_module(text: str) -> Memory:
     """Parse values such as `16GB 2Rx8 PC4-2933Y-R, running at 2666; slots 1-6 populated`: the kind, no capacity."""
     value = normalize(text.replace("_", " "))
-    ranks, label, running = _MODULE_RANKS.search(value), _MODULE_LABEL.search(value), _MODULE_RUNNING.search(value)
+    ranks = _MODULE_RANKS.search(value)
+    label = _MODULE_LABEL.search(value)
+    running = _MODULE_RUNNING.search(value)
     generation, rated = _find_speed(label, _MODULE_RUNNING.sub(" ", value))
     kind = _find_kind(label, generation, value)
     return Memory(
@@ -193,7 +212,8 @@ def parse_described_memory(text: str) -> Memory:
     stated = parse_memory(text)
     if not stated.complete:
         stated = _parse_words(text)
-    modules, total = stated.mem_sum_gb, stated.mem_total_gb
+    modules = stated.mem_sum_gb
+    total = stated.mem_total_gb
     if modules is not None and total is not None and abs(modules - total) > 0.02 * total:
         return replace(stated, mem_total_gb=modules, complete=False)
     return stated
@@ -213,11 +233,14 @@ def _parse_words(text: str) -> Memory:
         return Memory()
     alone, remainder = extract_all(_ALONE, remainder)
     total = to_gib(alone[0][1], alone[0][2]) if alone else None
-    module, size = parse_module(value), None
+    module = parse_module(value)
+    size = None
     named = not groups and total is not None and total <= _LARGEST_DIMM_GB and (outer or module.dimm_ranks)
     # the name of a kit of one module, such as 64GB (1x64GB), does not tell how many kits there are
     if total is not None and (named or groups == [(times, total)]):
-        groups, size, total = [(times, total)] if outer else [], total, None
+        groups = [(times, total)] if outer else []
+        size = total
+        total = None
     counted = {"hbm_gb": 0.0, **_count_modules(groups)} if groups else {"dimm_gb": size}
     generation = module.ddr_gen
     if match := _DDR.search(value):  # a rate of another generation is no reason to doubt the name
@@ -322,11 +345,14 @@ def _find_speed(label: re.Match[str] | None, text: str) -> tuple[int | None, int
     """Return DDR generation and rated MT/s: of a label PC4-2933, else of words such as DDR4 2933 MHz."""
     named = _NAMED.search(text)
     if label is not None and label["pc"] is not None:
-        pc, number = int(label["pc"]), _read_label_number(label)
+        pc = int(label["pc"])
+        number = _read_label_number(label)
     elif named is not None:
-        pc, number = int(named["gen"]), int(named["speed"])
+        pc = int(named["gen"])
+        number = int(named["speed"])
     else:
-        generation, rate = _GENERATION.search(text), _RATE.search(text)
+        generation = _GENERATION.search(text)
+        rate = _RATE.search(text)
         stated = int(generation[1] or generation[2]) if generation else None
         return stated, snap_to_grade(int(rate[1])) if rate else None
     ddr, mts = convert_label(pc, number)

@@ -42,7 +42,8 @@ def extract_system_stems(frame: pd.DataFrame) -> pd.Series:
 
 def extract_system_stem(system: str, processor: str) -> str:
     """Return the name of a machine without processor and clock, and without their brackets."""
-    text, name = " ".join(system.split()), " ".join(processor.split())
+    text = " ".join(system.split())
+    name = " ".join(processor.split())
     text = re.sub(re.escape(name), " ", text, flags=re.IGNORECASE) if name else text
     text = _CORE_WORDS.sub(" ", _CLOCK.sub(" ", text))
     before = None

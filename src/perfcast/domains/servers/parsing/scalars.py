@@ -8,7 +8,20 @@ from datetime import date
 
 from perfcast.domains.servers.parsing.text_normalization import compile_pattern, extract_first, normalize
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTHS = (
+    "jan",
+    "feb",
+    "mar",
+    "apr",
+    "may",
+    "jun",
+    "jul",
+    "aug",
+    "sep",
+    "oct",
+    "nov",
+    "dec",
+)
 _MONTH = compile_pattern(rf"^({'|'.join(_MONTHS)})[- ](\d{{4}})$")
 _NUMBER = compile_pattern(r"^[+-]?\d{1,12}(?:\.\d{1,12})?$")
 _POINTER = compile_pattern(r"^(32/64|32|64)[- ]?bits?$")
@@ -59,7 +72,15 @@ def parse_pointer_bits(text: str) -> str | None:
 def parse_month(text: str) -> date | None:
     """Parse `Mon-YYYY` to the first day of the month."""
     match = _MONTH.match(normalize(text))
-    return None if match is None or match[2] == "0000" else date(int(match[2]), _MONTHS.index(match[1].lower()) + 1, 1)
+    return (
+        None
+        if match is None or match[2] == "0000"
+        else date(
+            int(match[2]),
+            _MONTHS.index(match[1].lower()) + 1,
+            1,
+        )
+    )
 
 
 @dataclass(frozen=True)

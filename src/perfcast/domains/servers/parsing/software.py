@@ -217,7 +217,12 @@ def parse_described_operating_system(text: str) -> OperatingSystem:
 
 
 def _count_known(system: OperatingSystem) -> tuple[bool, int]:
-    fields = (system.os_name, system.os_version, system.kernel_series, system.arch)
+    fields = (
+        system.os_name,
+        system.os_version,
+        system.kernel_series,
+        system.arch,
+    )
     return system.complete, sum(value is not None for value in fields)
 
 
@@ -234,7 +239,8 @@ def _format_kernel(match: re.Match[str]) -> str:
 
 
 def _format_version(name: str | None, match: re.Match[str], service_packs: list[re.Match[str]]) -> str:
-    major, minor = match["major"], match["minor"]
+    major = match["major"]
+    minor = match["minor"]
     if name == "SLES" and minor is None:
         minor = service_packs[0][1] if service_packs else "0"
     return major if minor is None else f"{major}.{minor}"
@@ -258,7 +264,13 @@ _J9_RELEASES = tuple(
     for pattern in (r"(?<![\d.])(?P<release>[5-8])\.0\b", r"\bp\w{2}(?:32|64)(?P<release>[5-8])0")
 )
 _SERVICE_RELEASE = compile_pattern(r"sr ?(\d{1,2})(?=\D|$)")
-_COMPANIES = (("oracl", "Oracle"), ("sun micro", "Oracle"), ("bea ", "BEA"), ("ibm", "IBM"), ("openjdk", "OpenJDK"))
+_COMPANIES = (
+    ("oracl", "Oracle"),
+    ("sun micro", "Oracle"),
+    ("bea ", "BEA"),
+    ("ibm", "IBM"),
+    ("openjdk", "OpenJDK"),
+)
 
 
 @dataclass(frozen=True)
@@ -282,7 +294,8 @@ def parse_jvm(text: str) -> Jvm:
     if match is None and name == "J9":
         match = _search_first(_J9_RELEASES, value)
     groups = match.groupdict() if match else {}
-    release, update = groups.get("release"), groups.get("update")
+    release = groups.get("release")
+    update = groups.get("update")
     if name == "J9" and update is None and (service := _SERVICE_RELEASE.search(value)):
         update = service[1]
     return Jvm(
@@ -302,7 +315,8 @@ def _search_first(patterns: tuple[re.Pattern[str], ...], text: str) -> re.Match[
     return next((match for pattern in patterns if (match := pattern.search(text))), None)
 
 
-_CLASSES, _STORAGE_CLASSES = read_rules("storage classes"), read_rules("described storage classes")
+_CLASSES = read_rules("storage classes")
+_STORAGE_CLASSES = read_rules("described storage classes")
 _STORAGE_REWRITES = read_rules("described storage")
 _GB_PER = {"G": 1.0, "T": 1000.0}
 _AMOUNT = r"(\d{1,6}(?:\.\d{1,3})?)"

@@ -15,7 +15,20 @@ from perfcast.domains import read_table
 MAX_LENGTH = 2000
 """Longest text that is parsed; real ones have below 300 characters."""
 
-_ABSENT = frozenset({"", "redacted", "n/a", "na", "nc", "-", "--", "unknown", "not applicable", "tbd"})
+_ABSENT = frozenset(
+    {
+        "",
+        "redacted",
+        "n/a",
+        "na",
+        "nc",
+        "-",
+        "--",
+        "unknown",
+        "not applicable",
+        "tbd",
+    }
+)
 _WORD = re.compile(r"[^ ,;:.()\[\]+-]")
 
 

@@ -45,7 +45,8 @@ class TaskWeights(dict[str, np.ndarray]):
 
     def __init__(self, groups: Mapping[str, np.ndarray], fit: Callable[[np.ndarray], np.ndarray]) -> None:
         super().__init__({name: fit(rows) for name, rows in groups.items() if name != POOLED})
-        self._rows, self._fit = groups[POOLED], fit
+        self._rows = groups[POOLED]
+        self._fit = fit
 
     def __missing__(self, name: str) -> np.ndarray:
         if name != POOLED:
@@ -74,7 +75,12 @@ class TrainingRows:
 
     def select(self, mask: np.ndarray) -> TrainingRows:
         """Return the rows of a mask, (n,) bool."""
-        return TrainingRows(self.X[mask], self.tasks[mask], self.log_y[mask], self.when[mask])
+        return TrainingRows(
+            self.X[mask],
+            self.tasks[mask],
+            self.log_y[mask],
+            self.when[mask],
+        )
 
 
 @dataclass(frozen=True)
@@ -191,7 +197,11 @@ class BaseAnalyticalPredictor(Predictor):
 
     def _apply_weights(self, matrix: np.ndarray, tasks: np.ndarray, weights: Weights) -> np.ndarray:
         # A row's sum in a fixed order: a matrix product may round differently for one row than for many.
-        return self._apply_models(tasks, weights, lambda each, rows: each[0] + (matrix[rows] * each[1:]).sum(axis=1))
+        return self._apply_models(
+            tasks,
+            weights,
+            lambda each, rows: each[0] + (matrix[rows] * each[1:]).sum(axis=1),
+        )
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         return self.predict_rows(self.read_rows(X))
@@ -229,7 +239,8 @@ class BaseAnalyticalPredictor(Predictor):
 
     def _load(self, folder: Path) -> None:
         state = read_state(folder / "analytical.json")
-        self.hyperparameters_, self.structure_ = state["hyperparameters"], state["structure"]
+        self.hyperparameters_ = state["hyperparameters"]
+        self.structure_ = state["structure"]
         self.terms_ = AnalyticalTerms.from_state(state["terms"], self.columns_)
         names = ["", *self.terms_.names_]
         self._weights = {
@@ -271,7 +282,8 @@ def robust_ridge(
     scaled = np.empty_like(matrix)
     for _ in range(_N_ITERATIONS):
         share = robust_weight / robust_weight.sum()
-        center, constant = share @ matrix, float(share @ values)
+        center = share @ matrix
+        constant = float(share @ values)
         # Centered by its moments, so that the rows are copied once and not three times.
         np.multiply(matrix, np.sqrt(share)[:, None], out=scaled)
         gram = scaled.T @ scaled - np.outer(center, center)

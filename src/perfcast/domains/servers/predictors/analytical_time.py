@@ -41,8 +41,20 @@ class _TimeForm:
     high: tuple[float, ...]
 
 
-_THROUGHPUT = _TimeForm("throughput", 2, (7.0, 0.0, 0.1, 0.02, 0.02), (-30, -30, 0, -0.5, -0.5), (30, 30, 1, 0.5, 0.5))
-_LATENCY = _TimeForm("latency", 3, (6.0, 8.0, 0.0, 0.1, 0.02), (-30, -30, -30, 0, -0.5), (30, 30, 30, 1, 0.9))
+_THROUGHPUT = _TimeForm(
+    "throughput",
+    2,
+    (7.0, 0.0, 0.1, 0.02, 0.02),
+    (-30, -30, 0, -0.5, -0.5),
+    (30, 30, 1, 0.5, 0.5),
+)
+_LATENCY = _TimeForm(
+    "latency",
+    3,
+    (6.0, 8.0, 0.0, 0.1, 0.02),
+    (-30, -30, -30, 0, -0.5),
+    (30, 30, 30, 1, 0.9),
+)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -103,11 +115,13 @@ def _log_score(form: str, p: np.ndarray, q: dict[str, np.ndarray]) -> np.ndarray
     if form == "throughput":
         compute = p[0] - q["ipc"] - q["power_clock"]
         memory = p[1] + q["cores"] - q["bandwidth"] - p[2] * (q["l3"] - 5)
-        overhead, copies = p[3] * q["chips"] + p[4] * (q["cores"] - 4), q["cores"]
+        overhead = p[3] * q["chips"] + p[4] * (q["cores"] - 4)
+        copies = q["cores"]
     else:
         compute = np.logaddexp(p[0] - q["ipc"] - q["turbo"], p[1] - q["ipc"] - q["power_clock"] - q["cores"])
         memory = p[2] - q["bandwidth"] - p[3] * (q["l3"] - 5)
-        overhead, copies = p[4] * q["chips"], np.zeros(1)
+        overhead = p[4] * q["chips"]
+        copies = np.zeros(1)
     return np.asarray(copies - np.logaddexp(compute, memory) - overhead)
 
 
@@ -116,12 +130,14 @@ def _fit_time(inputs: dict[str, np.ndarray], log_y: np.ndarray) -> dict[str, Any
     from scipy.optimize import least_squares  # a prediction does without this import
 
     step = slice(None, None, max(1, len(log_y) // _MAX_SAMPLES))
-    q, targets = {name: values[step] for name, values in inputs.items()}, log_y[step]
+    q = {name: values[step] for name, values in inputs.items()}
+    targets = log_y[step]
     best: dict[str, Any] = {}
     for form in (_THROUGHPUT, _LATENCY):
         start = np.array(form.start)
         start[: form.n_times] += np.median(_log_score(form.name, start, q) - targets)
-        low, high = np.array(form.low), np.array(form.high)
+        low = np.array(form.low)
+        high = np.array(form.high)
 
         def residuals(p: np.ndarray, name: str = form.name, start: np.ndarray = start) -> np.ndarray:
             penalty = _START_PENALTY * np.sqrt(len(targets)) * (p - start)
@@ -137,5 +153,9 @@ def _fit_time(inputs: dict[str, np.ndarray], log_y: np.ndarray) -> dict[str, Any
         )
         if not best or solution.cost < best["cost"]:
             parameters = solution.x.round(_PARAMETER_DECIMALS).tolist()
-            best = {"form": form.name, "parameters": parameters, "cost": float(solution.cost)}
+            best = {
+                "form": form.name,
+                "parameters": parameters,
+                "cost": float(solution.cost),
+            }
     return best

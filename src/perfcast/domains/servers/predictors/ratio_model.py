@@ -46,8 +46,10 @@ NOISE = [0.02, 0.035, 0.025, 0.02]
 _REWEIGHTINGS = 2
 _BLOCK = 500
 """Rows whose covariance is computed at once."""
-_ESTIMATE, _RESIDUAL = "estimate", "residual of "
-_STATE, _ROWS = "ratio_model.json", "rows.parquet"
+_ESTIMATE = "estimate"
+_RESIDUAL = "residual of "
+_STATE = "ratio_model.json"
+_ROWS = "rows.parquet"
 
 
 @dataclass(frozen=True)
@@ -123,12 +125,16 @@ class RatioModelPredictor(Predictor):
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         measured_rows(log_y, self.targets_)
         drawn = draw_rows(task_labels(X, self.columns_), self.max_samples)
-        X, log_y = X.iloc[drawn].reset_index(drop=True), log_y[drawn]
-        tasks, kinds, logs = task_labels(X, self.columns_), self._kinds(X), self._logs(X, self.estimate)
+        X = X.iloc[drawn].reset_index(drop=True)
+        log_y = log_y[drawn]
+        tasks = task_labels(X, self.columns_)
+        kinds = self._kinds(X)
+        logs = self._logs(X, self.estimate)
         is_known = np.isfinite(logs)[:, None]
         logs = logs if is_known.any() else np.zeros(len(X))
         self.medians_ = task_medians(tasks, logs[:, None], [_ESTIMATE])
-        vendors, versions = self._join(X, "compiler_vendor"), self._numbers(X, "compiler_version")
+        vendors = self._join(X, "compiler_vendor")
+        versions = self._numbers(X, "compiler_version")
         self.versions_ = {
             str(vendor): np.unique(versions[(vendors == vendor) & np.isfinite(versions)]).tolist()
             for vendor in pd.unique(vendors[~pd.isna(vendors)])
@@ -150,8 +156,11 @@ class RatioModelPredictor(Predictor):
         self._posteriors = []
         for residual in self._residuals.T:
             used = np.isfinite(residual)
-            rows, values = self._rows(self._training[used]), residual[used]
-            kernel, noise, trust = self._kernel(rows), self._noise(rows), np.ones(len(values))
+            rows = self._rows(self._training[used])
+            values = residual[used]
+            kernel = self._kernel(rows)
+            noise = self._noise(rows)
+            trust = np.ones(len(values))
             for step in range(_REWEIGHTINGS + 1):
                 factor = cho_factor(kernel + np.diag(noise / trust), lower=True)
                 weights = cho_solve(factor, values)
@@ -161,7 +170,8 @@ class RatioModelPredictor(Predictor):
             self._posteriors.append(_Posterior(rows, factor, weights))
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
-        rows, tasks = self._rows(X), task_labels(X, self.columns_)
+        rows = self._rows(X)
+        tasks = task_labels(X, self.columns_)
         base = rows.offset + self._prior_means(rows)
         logs = [
             base + self._by_task(target, tasks) + (self._kernel(rows, each.rows) * each.weights).sum(axis=1)
@@ -171,7 +181,8 @@ class RatioModelPredictor(Predictor):
 
     def covariance(self, X: pd.DataFrame, target: int = 0) -> np.ndarray:
         """Return the covariance of the errors of the log predictions of a target, noise included, (n, n)."""
-        rows, posterior = self._rows(X), self._posteriors[target]
+        rows = self._rows(X)
+        posterior = self._posteriors[target]
         cross = self._kernel(rows, posterior.rows)
         prior = self._kernel(rows) + np.diag(self._noise(rows))
         return np.asarray(prior - cross @ cho_solve(posterior.factor, cross.T))
@@ -189,7 +200,8 @@ class RatioModelPredictor(Predictor):
 
     def _kernel(self, rows: _Rows, others: _Rows | None = None) -> np.ndarray:
         """Return the prior covariance of the sums of effects, (n, m); without `others` that of the rows themselves."""
-        is_same, others = others is None, others or rows
+        is_same = others is None
+        others = others or rows
         is_rate = np.array([kind.endswith("rate") for kind in KINDS], dtype=float)
         correlation = np.eye(len(is_rate)) + self.rate_correlation * (np.outer(is_rate, is_rate) - np.diag(is_rate))
         kernel = np.zeros((len(rows.offset), len(others.offset)))
@@ -199,7 +211,8 @@ class RatioModelPredictor(Predictor):
             shared = left @ correlation @ right.T
             if label:
                 codes = pd.factorize(np.concatenate([rows.labels[label], others.labels[label]]))[0]
-                first, second = codes[: len(left), None], codes[len(left) :]
+                first = codes[: len(left), None]
+                second = codes[len(left) :]
                 match = (first == second) & (first >= 0)
                 if is_same:
                     np.fill_diagonal(match, True)
@@ -226,7 +239,8 @@ class RatioModelPredictor(Predictor):
         return np.array([medians.get(task, medians[POOLED]) for task in tasks.tolist()])
 
     def _rows(self, X: pd.DataFrame) -> _Rows:
-        kinds, variables = self._kinds(X), self._read(X)
+        kinds = self._kinds(X)
+        variables = self._read(X)
         for name, values in variables.items():
             variables[name] = np.nan_to_num(values - kinds @ self.centers_[name])
         known = np.nan_to_num(self._numbers(X, self.estimate.replace(_ESTIMATE, "known")))
@@ -234,13 +248,21 @@ class RatioModelPredictor(Predictor):
         variables["forecast"] = 1 / np.sqrt(1 + known)
         variables["forecast_efficiency"] = variables["forecast"] * variables["efficiency"]
         labels = {name for effect in self._effects if (name := effect.partition(" of ")[2])}
-        logs, usual = self._logs(X, self.estimate), self._by_task(_ESTIMATE, task_labels(X, self.columns_))
+        logs = self._logs(X, self.estimate)
+        usual = self._by_task(_ESTIMATE, task_labels(X, self.columns_))
         texts = {name: self._join(X, *name.split("+")) for name in sorted(labels)}
         return _Rows(kinds, variables, texts, np.where(np.isfinite(logs), logs, usual))
 
     def _read(self, X: pd.DataFrame) -> dict[str, np.ndarray]:
         """Return the variables that are centered, NaN where unknown, (n,) each."""
-        cores, clock, chips = (self._logs(X, name) for name in ("cores_enabled_total", "all_core_turbo_mhz", "chips"))
+        cores, clock, chips = (
+            self._logs(X, name)
+            for name in (
+                "cores_enabled_total",
+                "all_core_turbo_mhz",
+                "chips",
+            )
+        )
         is_rate = self._join(X, "metric") == "rate"
         return {
             "log_cores": cores,
@@ -250,7 +272,8 @@ class RatioModelPredictor(Predictor):
 
     def _count_steps(self, X: pd.DataFrame) -> np.ndarray:
         """Return how many older releases of the vendor of its compiler training has, (n,)."""
-        vendors, versions = self._join(X, "compiler_vendor"), self._numbers(X, "compiler_version")
+        vendors = self._join(X, "compiler_vendor")
+        versions = self._numbers(X, "compiler_version")
         pairs = zip(vendors.tolist(), versions.tolist(), strict=True)
         return np.array(
             [sum(old < new for old in self.versions_.get(vendor, ())) for vendor, new in pairs], dtype=float
@@ -279,13 +302,18 @@ class RatioModelPredictor(Predictor):
         return joined
 
     def _save(self, folder: Path) -> None:
-        state = {"medians": self.medians_, "centers": self.centers_, "versions": self.versions_}
+        state = {
+            "medians": self.medians_,
+            "centers": self.centers_,
+            "versions": self.versions_,
+        }
         write_json(folder / _STATE, state)
         residuals = {_RESIDUAL + target: each for target, each in zip(self.targets_, self._residuals.T, strict=True)}
         self._training.assign(**residuals).to_parquet(folder / _ROWS, index=False, write_page_checksum=True)
 
     def _load(self, folder: Path) -> None:
-        state, rows = read_state(folder / _STATE), read_parquet(folder / _ROWS)
+        state = read_state(folder / _STATE)
+        rows = read_parquet(folder / _ROWS)
         self.medians_, self.centers_, self.versions_ = (state[name] for name in ("medians", "centers", "versions"))
         self._residuals = np.column_stack([rows.pop(_RESIDUAL + target) for target in self.targets_])
         self._training = rows

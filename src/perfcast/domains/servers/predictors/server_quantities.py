@@ -14,8 +14,17 @@ _IMPUTED = ("max_turbo_mhz", "tdp_w")
 _RIDGE = 1e-3
 
 COLUMNS_READ = (
-    *("cores_enabled_total", "chips", "base_mhz", "max_turbo_mhz", "tdp_w", "cores_per_chip_of_cpu_model"),
-    *("l3_mb_per_chip", "l3_mb_total", "mem_gbps_total", "power_clock_mhz", "flops_per_cycle"),
+    "cores_enabled_total",
+    "chips",
+    "base_mhz",
+    "max_turbo_mhz",
+    "tdp_w",
+    "cores_per_chip_of_cpu_model",
+    "l3_mb_per_chip",
+    "l3_mb_total",
+    "mem_gbps_total",
+    "power_clock_mhz",
+    "flops_per_cycle",
 )
 """Columns that the quantities, or the features that they stand for, are made of."""
 
@@ -44,7 +53,8 @@ class ServerQuantities:
             if known.any():
                 # One row per CPU model: the number of its results is no evidence of its turbo clock.
                 rows = np.unique(np.column_stack([inputs[known], values[known]]).round(6), axis=0)
-                A, b = rows[:, :-1], rows[:, -1]
+                A = rows[:, :-1]
+                b = rows[:, -1]
                 weights = np.linalg.solve(A.T @ A + _RIDGE * np.eye(A.shape[1]), A.T @ b)
                 self.weights[name] = [float(weight) for weight in weights]
         return self
@@ -52,7 +62,8 @@ class ServerQuantities:
     def compute(self, X: pd.DataFrame) -> Quantities:
         """Return the quantities of rows."""
         inputs = _imputation_inputs(X)
-        turbo, watts = self._impute(X, "max_turbo_mhz", inputs), self._impute(X, "tdp_w", inputs)
+        turbo = self._impute(X, "max_turbo_mhz", inputs)
+        watts = self._impute(X, "tdp_w", inputs)
         watts_per_core = watts - log_column(X, "cores_per_chip_of_cpu_model")
         return {
             "cores": np.where(_uses_one_core(X), 0.0, log_column(X, "cores_enabled_total")),
@@ -99,5 +110,6 @@ def _imputation_inputs(X: pd.DataFrame) -> np.ndarray:
     l3 = np.log(np.maximum(np.nan_to_num(column_values(X, "l3_mb_per_chip"), nan=0.5), 0.5))
     vendor = X["cpu_vendor"].astype(object) if "cpu_vendor" in X else pd.Series(None, index=X.index)
     is_amd = (vendor == "AMD").to_numpy(dtype=float)
-    base_clock, cores = log_column(X, "base_mhz"), log_column(X, "cores_per_chip_of_cpu_model")
+    base_clock = log_column(X, "base_mhz")
+    cores = log_column(X, "cores_per_chip_of_cpu_model")
     return np.column_stack([np.ones(len(X)), base_clock, cores, l3, is_amd])

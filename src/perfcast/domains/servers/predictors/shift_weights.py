@@ -30,7 +30,12 @@ from perfcast.predictors.residual_stack import (
 from perfcast.schema.table import Column
 from perfcast.uncertainty.backtest import backtest_pairs
 
-_ANALYTICAL_SHARES = {SEEN_CPU: 0.5, UNSEEN_CPU: 0.75, UNSEEN_MICROARCHITECTURE: 1.0, ANY: 0.5}
+_ANALYTICAL_SHARES = {
+    SEEN_CPU: 0.5,
+    UNSEEN_CPU: 0.75,
+    UNSEEN_MICROARCHITECTURE: 1.0,
+    ANY: 0.5,
+}
 """Share of `analytical` in the structure by shift; the rest is that of `analytical_time`."""
 
 _MIN_ROWS = 50
@@ -87,7 +92,8 @@ class ShiftWeights(EqualWeights):
         self, stack: ResidualStack, X: pd.DataFrame, log_y: np.ndarray, candidates: list[Weights]
     ) -> dict[str, list[float]]:
         """Return the mean error of every candidate for each shift with enough rows, and for ANY."""
-        shift, measured = self.shift_.of(X), ~np.isnan(log_y).all(axis=1)
+        shift = self.shift_.of(X)
+        measured = ~np.isnan(log_y).all(axis=1)
         masks = {name: measured & (shift == name) for name in SHIFTS}
         masks = {name: mask for name, mask in masks.items() if mask.sum() >= _MIN_ROWS} | {ANY: measured}
         errors: dict[str, list[float]] = {name: [] for name in masks}

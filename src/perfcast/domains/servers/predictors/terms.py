@@ -38,10 +38,16 @@ _DATA_SHEET = ("base_mhz", "max_turbo_mhz", "tdp_w", "cores_per_chip_of_cpu_mode
 
 _CORE_STEPS = (4, 16, 64)
 _BYTES_STEPS = (2, 5, 12)
-_NAME_PENALTIES = {"cpu_vendor": 1.0, "series": 3.0, "tier": 3.0, "family": 10.0}
+_NAME_PENALTIES = {
+    "cpu_vendor": 1.0,
+    "series": 3.0,
+    "tier": 3.0,
+    "family": 10.0,
+}
 _OTHER_NAME_PENALTY = 100.0
 _COMPILER_COLUMNS = ("compiler_vendor", "compiler_major_minor")
-_CORE_PENALTY, _COMPILER_PENALTY = 3.0, 0.05
+_CORE_PENALTY = 3.0
+_COMPILER_PENALTY = 0.05
 _NOTICE_DATE = pd.Timestamp(2024, 2, 1)
 """Date of SPEC's notice on results of some compiler releases, which had been regular results before."""
 
@@ -113,8 +119,14 @@ class AnalyticalTerms:
         for name, (values, penalty) in terms.items():
             known = values[np.isfinite(values)]
             if len(known) and known.min() < known.max():
-                low, high = float(known.min()), float(known.max())
-                self.statistics[name] = {"penalty": penalty, "mean": float(known.mean()), "low": low, "high": high}
+                low = float(known.min())
+                high = float(known.max())
+                self.statistics[name] = {
+                    "penalty": penalty,
+                    "mean": float(known.mean()),
+                    "low": low,
+                    "high": high,
+                }
         return self._matrix(terms, len(X))
 
     def transform(self, X: pd.DataFrame, quantities: Quantities | None = None) -> np.ndarray:
@@ -158,7 +170,8 @@ class AnalyticalTerms:
     def from_state(cls, state: dict[str, Any], columns: Iterable[Column]) -> Self:
         """Rebuild the terms from `to_state()`."""
         features = tuple(column for column in columns if column.role is Role.FEATURE)
-        return cls(**{**state, "quantities": ServerQuantities(**state["quantities"]), "columns": features})
+        quantities = ServerQuantities(**state["quantities"])
+        return cls(**(state | {"quantities": quantities, "columns": features}))
 
     def _terms(self, X: pd.DataFrame, quantities: Quantities) -> Terms:
         return {
@@ -226,7 +239,8 @@ class AnalyticalTerms:
 
 def _physical_terms(q: Quantities, X: pd.DataFrame) -> Terms:
     """Return the terms in physical quantities, mostly logarithms."""
-    cores, bytes_per_core = q["cores"], q["bandwidth"] - q["cores"]
+    cores = q["cores"]
+    bytes_per_core = q["bandwidth"] - q["cores"]
     threads = column_values(X, "threads_per_core")
     terms: Terms = {
         "cores": (cores, 0.01),

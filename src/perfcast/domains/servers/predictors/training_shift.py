@@ -14,7 +14,9 @@ from perfcast.features.encoding.columns import map_labels
 from perfcast.schema.table import Column, Kind, Role, Tag
 
 ANY = "any"
-SEEN_CPU, UNSEEN_CPU, UNSEEN_MICROARCHITECTURE = "seen CPU", "unseen CPU", "unseen microarchitecture"
+SEEN_CPU = "seen CPU"
+UNSEEN_CPU = "unseen CPU"
+UNSEEN_MICROARCHITECTURE = "unseen microarchitecture"
 SHIFTS = (SEEN_CPU, UNSEEN_CPU, UNSEEN_MICROARCHITECTURE, ANY)
 
 
@@ -37,7 +39,8 @@ class TrainingShift:
         """Return the shift of every row, (n,) object."""
         if self.entity is None or self.entity not in X:
             return np.full(len(X), ANY, dtype=object)
-        models, designs = set(self.cpu_models), set(self.microarchitectures)
+        models = set(self.cpu_models)
+        designs = set(self.microarchitectures)
         entity = Column(self.entity, Kind.CATEGORICAL, Role.KEY, "")
         seen = map_labels(X, entity, models.__contains__, False).astype(bool)
         core = np.array([design in designs for design in cores_of_rows(X).tolist()], dtype=bool)

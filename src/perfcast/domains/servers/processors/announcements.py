@@ -101,8 +101,11 @@ def find_core(family: str | None) -> str | None:
 
 
 CORE_FAMILIES = {
-    **{"Zen 4c": "Zen 4", "Zen 5c": "Zen 5"},
-    **{"Raptor Cove": "Golden Cove", "Crestmont": "Intel E-core", "Darkmont": "Intel E-core"},
+    "Zen 4c": "Zen 4",
+    "Zen 5c": "Zen 5",
+    "Raptor Cove": "Golden Cove",
+    "Crestmont": "Intel E-core",
+    "Darkmont": "Intel E-core",
 }
 """Core -> its family, of other cores than those named as their family: dense variants, a core on a newer process, and
 efficient cores of servers."""

@@ -20,11 +20,13 @@ from perfcast.sources.packed import Packed, read_records
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 
-SOURCE, _FILE = "cloud_instances", "cloud_instances.csv"
+SOURCE = "cloud_instances"
+_FILE = "cloud_instances.csv"
 _REMEDY = "ingest the source cloud_instances again"
 _READ = ["instance_type", "vcpus", "cpu_model", "family", "threads_per_core", "other_families"]
 _WHOLE = "cores_per_chip_of_cpu_model"
-_OR, _STAND_INS = " or ", 2
+_OR = " or "
+_STAND_INS = 2
 """Between the hosts of `cpu_model_id`, and CPU models that stand for a family: two show how much they differ."""
 
 
@@ -51,30 +53,37 @@ def join_instances(facts: pd.DataFrame, folder: Path) -> pd.DataFrame:
 
     An instance with several hosts has the facts in which these agree; `fill_host_facts` adds those of one of them.
     """
-    listed, known = read_instances(folder), facts[facts["family"].notna() & facts[_WHOLE].notna()]
+    listed = read_instances(folder)
+    known = facts[facts["family"].notna() & facts[_WHOLE].notna()]
     named = pd.Series([cpu_model_key(row["cpu_model"]) for row in listed], dtype="str").value_counts()
     often = named.sort_index().sort_values(ascending=False, kind="stable").index
     stand_ins = {str(family): _choose_stand_ins(each, often) for family, each in known.groupby("family")}
     by_model: dict[str, dict[str, Any]] = known.to_dict("index")  # type: ignore[assignment]
     rows = {}
     for row in listed:
-        model, key = cpu_model_key(row["cpu_model"]), cpu_model_key(row["instance_type"])
+        model = cpu_model_key(row["cpu_model"])
+        key = cpu_model_key(row["instance_type"])
         hosts_of_model = [model] * _STAND_INS if model in by_model else stand_ins.get(row["family"], [])
         families = [hosts_of_model, *(stand_ins.get(family, []) for family in row["other_families"].split("/"))]
         # in turn, so that all families have nearly as many draws
         hosts = [host for turn in zip(*filter(None, families), strict=True) for host in turn]
         if key in facts.index or not hosts:
             continue
-        first, several = by_model[hosts[0]], len({*hosts}) > 1
+        first = by_model[hosts[0]]
+        several = len({*hosts}) > 1
         # a vCPU is a thread of x86 processors, and a core of others
         threads = float(row["threads_per_core"] or (2 if first["isa"] == "x86" else 1))
         cores = max(float(row["vcpus"]) / threads, 0.5)
         whole = max(by_model[host][_WHOLE] for host in hosts_of_model or hosts)
         chips = 2.0 ** max(np.ceil(np.log2(cores / whole)), 0)
         named_hosts = _OR.join(f"{host} ({by_model[host]['family']})" for host in hosts)
+        # the facts in which all hosts agree
+        common = {name: value for name, value in first.items() if all(by_model[each][name] == value for each in hosts)}
         rows[key] = {
-            **{name: value for name, value in first.items() if all(by_model[each][name] == value for each in hosts)},
-            **{"max_sockets": chips, "threads_per_core": threads, "cores_per_chip_stated": cores / chips},
+            **common,
+            "max_sockets": chips,
+            "threads_per_core": threads,
+            "cores_per_chip_stated": cores / chips,
             "cpu_model_id": named_hosts if several else cpu_model_id(hosts[0]),
             "tdp_w": np.nan if several else first["tdp_w"] * cores / chips / first[_WHOLE],
         }
@@ -96,7 +105,11 @@ def list_hosts(name: str | None) -> list[str]:
 
 def list_all_hosts(cells: Cells) -> list[list[str]]:
     """Return the hosts of every machine, see `list_hosts`: those of its family where it has one."""
-    named = zip(map(list_hosts, cells["cpu_model_id"].tolist()), cells["family"].tolist(), strict=True)
+    named = zip(
+        map(list_hosts, cells["cpu_model_id"].tolist()),
+        cells["family"].tolist(),
+        strict=True,
+    )
     return [[host for host in hosts if host.endswith(f"({family})")] or hosts for hosts, family in named]
 
 
@@ -111,7 +124,11 @@ def fill_host_facts(cells: Cells, numbers: np.ndarray, facts: EntityFacts) -> Ce
 
 def is_instance(cells: Mapping[str, Any]) -> np.ndarray:
     """Return whether machines are instances, (n,) bool."""
-    pairs = zip(np.atleast_1d(cells["cpu_model"]).tolist(), np.atleast_1d(cells["cpu_model_id"]).tolist(), strict=True)
+    pairs = zip(
+        np.atleast_1d(cells["cpu_model"]).tolist(),
+        np.atleast_1d(cells["cpu_model_id"]).tolist(),
+        strict=True,
+    )
     return np.array([bool(model and known) and cpu_model_id(model) != known for model, known in pairs], dtype=bool)
 
 

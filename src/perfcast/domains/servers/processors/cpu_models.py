@@ -24,24 +24,11 @@ FACTS = (*_OF_MODEL, "base_mhz", "cores_per_chip", "l2_kb_per_core", "l3_mb_per_
 KNOWN_FROM = "known_from"
 _DATES = {"launch_quarter": "datetime64[us]", KNOWN_FROM: "datetime64[us]"}
 
-_OF_FAMILY = {
-    **{name: name for name in ("cpu_vendor", "family", "series", "tier", "suffix", "isa", "simd_bits")},
-    **{name: name for name in ("fma_units", "pcie_gen", "process_node")},
-    "has_amx": "amx",
-    "mem_channels_per_chip": "channels_per_chip",
-    "mem_max_mts_1dpc": "max_mts_1dpc",
-    "mem_max_mts_2dpc": "max_mts_2dpc",
-    "mem_mrdimm_mts": "mrdimm_mts",
-    **{f"family_{name}": name for name in ("ddr_gen", "l1i_kb", "l1d_kb", "l2_kb_per_core")},
-}
-COLUMNS_OF_FACTS = {
-    **{fact: column for column, fact in _OF_FAMILY.items()},
-    **{name: name for name in (*_OF_MODEL, "base_mhz", "l3_mb_per_chip")},
-    **{name: name for name in ("l1i_kb", "l1d_kb", "l2_kb_per_core")},
-    "cores_per_chip": "cores_per_chip_of_cpu_model",
-    "ddr_gen": "ddr_gen",
-}
-"""Standard column of every fact."""
+_FACT_COLUMNS = read_table("fact_columns.csv")
+_OF_FAMILY = {row["column"]: row["fact"] for row in _FACT_COLUMNS if row["of_families"]}
+"""Standard column of every fact of families -> the fact."""
+COLUMNS_OF_FACTS = {row["fact"]: row["column"] for row in _FACT_COLUMNS}
+"""Standard column of every fact; that of a model stands after that of its family, and counts."""
 
 
 @cache

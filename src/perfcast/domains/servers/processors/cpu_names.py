@@ -26,8 +26,23 @@ _EPYC_MIDDLE = re.compile(r"epyc 7([fh])\d2$|epyc 7\d(f)3$")
 
 
 VENDOR_WORDS = (
-    *("intel", "amd", "ibm", "oracle", "sun", "fujitsu", "huawei", "hisilicon", "ampere", "t-head", "zxic", "hygon"),
-    *("nvidia", "aws", "annapurna labs", "google", "microsoft"),
+    "intel",
+    "amd",
+    "ibm",
+    "oracle",
+    "sun",
+    "fujitsu",
+    "huawei",
+    "hisilicon",
+    "ampere",
+    "t-head",
+    "zxic",
+    "hygon",
+    "nvidia",
+    "aws",
+    "annapurna labs",
+    "google",
+    "microsoft",
 )
 """Names of vendors, which are dropped from the front of a key."""
 
@@ -60,7 +75,8 @@ def cpu_model_key(name: str) -> str:
     key itself. A name of noise or marks alone keeps its folded text, so that no key is empty.
     """
     folded = " ".join(_MARKS.sub(" ", name).casefold().split())
-    key, before = folded, None
+    key = folded
+    before = None
     while key != before:
         before = key
         key = " ".join(_NOISE.sub(" ", key).split()).strip(" ,")

@@ -72,12 +72,23 @@ def parse_facts(rows: Iterable[Mapping[str, str]]) -> Iterator[Fact]:
         subject = next((name for name in SUBJECTS[1:] if row.get(name)), "family")
         family = row.get(subject) or ""
         known_from = pd.Timestamp(row["known_from"]) if row.get("known_from") else None
-        shared = (known_from, row.get("source") or "", int(row.get("quality") or 0))
+        shared = (
+            known_from,
+            row.get("source") or "",
+            int(row.get("quality") or 0),
+        )
         if row.get("fact"):
             yield Fact(cpu_model, family, row["fact"], row["value"], row.get("unit") or "", *shared)
             continue
         for name, value in row.items():
-            if value and name not in ("cpu_model", subject, *PROVENANCE, "fact", "value", "unit"):
+            if value and name not in (
+                "cpu_model",
+                subject,
+                *PROVENANCE,
+                "fact",
+                "value",
+                "unit",
+            ):
                 yield Fact(cpu_model, family, name, value, UNITS.get(name, ""), *shared)
 
 
@@ -119,7 +130,11 @@ def look_up_facts(
     missing; the name tells family, tier and suffix at any time.
     """
     family = family or find_family(key)
-    facts: dict[str, float | str | None] = {"family": family, "tier": find_tier(key), "suffix": find_suffix(key)}
+    facts: dict[str, float | str | None] = {
+        "family": family,
+        "tier": find_tier(key),
+        "suffix": find_suffix(key),
+    }
     facts |= dict.fromkeys((*TEXT_FACTS, *NUMERIC_FACTS))
     decided: set[str] = set()
     for fact in _family_facts().get(family or "", ()):

@@ -36,9 +36,24 @@ if TYPE_CHECKING:
     from perfcast.inference.champion import Champion
 
 FACTS_OF_MODELS = (
-    *("cores_per_chip", "base_mhz", "max_turbo_mhz", "all_core_turbo_mhz", "l2_kb_per_core", "l3_mb_per_chip"),
-    *("tdp_w", "max_sockets", "list_price_usd", "ddr_gen", "channels_per_chip", "max_mts_1dpc", "max_mts_2dpc"),
-    *("mrdimm_mts", "simd_bits", "fma_units", "amx", "pcie_gen"),
+    "cores_per_chip",
+    "base_mhz",
+    "max_turbo_mhz",
+    "all_core_turbo_mhz",
+    "l2_kb_per_core",
+    "l3_mb_per_chip",
+    "tdp_w",
+    "max_sockets",
+    "list_price_usd",
+    "ddr_gen",
+    "channels_per_chip",
+    "max_mts_1dpc",
+    "max_mts_2dpc",
+    "mrdimm_mts",
+    "simd_bits",
+    "fma_units",
+    "amx",
+    "pcie_gen",
 )
 """Facts that a user may state of a CPU model, in the order of the table's columns."""
 COLUMNS = ("cpu_model", "family", *FACTS_OF_MODELS, *PROVENANCE)

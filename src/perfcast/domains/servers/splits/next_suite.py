@@ -15,8 +15,15 @@ from perfcast.splits.subsets import as_frame, assigned, by_key, draw_validation,
 
 _TESTED = "test_month"
 _SETUP = (
-    *("hw_vendor", "system_stem", "chips", "threads_per_core", "compiler_vendor", "compiler_major_minor"),
-    *("dimm_count", "dimm_gb", "mem_eff_mts"),
+    "hw_vendor",
+    "system_stem",
+    "chips",
+    "threads_per_core",
+    "compiler_vendor",
+    "compiler_major_minor",
+    "dimm_count",
+    "dimm_gb",
+    "mem_eff_mts",
 )
 _FIRST = "2026-05"
 
@@ -42,7 +49,8 @@ def forward_2026_05(table: Table, seed: int) -> pd.DataFrame:
     """
     ordered = by_key(table)
     months = ordered.frame[_TESTED]
-    test, unused = (months >= pd.Timestamp(_FIRST)).to_numpy(), months.isna().to_numpy()
+    test = (months >= pd.Timestamp(_FIRST)).to_numpy()
+    unused = months.isna().to_numpy()
     validation = draw_validation(by_tag(ordered, Tag.ENTITY), test | unused, np.random.default_rng(seed))
     return as_frame(table, ordered, [without_leaks(assigned(test, validation, unused), by_tag(ordered, Tag.BLOCK))])
 
@@ -63,8 +71,11 @@ def know_one(label: str, description: str, related: Callable[[np.ndarray, np.nda
     """
 
     def make(table: Table, seed: int) -> pd.DataFrame:
-        ordered, rng, folds = by_key(table), np.random.default_rng(seed), list[np.ndarray]()
-        entities, tasks = by_tag(ordered, Tag.ENTITY), by_tag(ordered, Tag.TASK)
+        ordered = by_key(table)
+        rng = np.random.default_rng(seed)
+        folds = list[np.ndarray]()
+        entities = by_tag(ordered, Tag.ENTITY)
+        tasks = by_tag(ordered, Tag.TASK)
         setups = by_values(ordered.frame, _SETUP)
         left = np.ones(len(entities), dtype=bool)
         while left.any():

@@ -32,6 +32,7 @@ def smaller_machine(table: Table, seed: int) -> pd.DataFrame:
     """Test on machines of fewer than 96 cores, train on all others; validation rows are drawn by entity."""
     ordered = by_key(table)
     cores = ordered.frame[CORES]
-    test, unused = (cores < SMALLEST).to_numpy(), cores.isna().to_numpy()
+    test = (cores < SMALLEST).to_numpy()
+    unused = cores.isna().to_numpy()
     validation = draw_validation(by_tag(ordered, Tag.ENTITY), test | unused, np.random.default_rng(seed))
     return as_frame(table, ordered, [without_leaks(assigned(test, validation, unused), by_tag(ordered, Tag.BLOCK))])

@@ -10,25 +10,34 @@ from perfcast.splits.learning_curve import share_of
 from perfcast.splits.row_groups import by_tag
 
 unseen_cpu = hold_out(
-    *("unseen CPUs", "machines whose CPU model has no result in the training data"),
+    "unseen CPUs",
+    "machines whose CPU model has no result in the training data",
     "a CPU model without published results",
 )
 unseen_cpu.__name__ = "unseen_cpu"  # names the base of its learning-curve splits
 unseen_microarchitecture = hold_out(
-    *("unseen microarchitectures", "machines whose core design has no result in the training data"),
-    *("a new design of cores", "generation"),
+    "unseen microarchitectures",
+    "machines whose core design has no result in the training data",
+    "a new design of cores",
+    "generation",
 )
 unseen_family = hold_out(
-    *("unseen families", "machines whose family of CPU models has no result in the training data"),
-    *("a new family of CPU models", "family"),
+    "unseen families",
+    "machines whose family of CPU models has no result in the training data",
+    "a new family of CPU models",
+    "family",
 )
 unseen_core_family = hold_out(
-    *("unseen core families", "machines whose family of cores has no result in the training data"),
-    *("a core without measured siblings", "core_family"),
+    "unseen core families",
+    "machines whose family of cores has no result in the training data",
+    "a core without measured siblings",
+    "core_family",
 )
 unseen_system_vendor = hold_out(
-    *("unseen system vendors", "machines whose system vendor has no result in the training data"),
-    *("a vendor without published results", "hw_vendor"),
+    "unseen system vendors",
+    "machines whose system vendor has no result in the training data",
+    "a vendor without published results",
+    "hw_vendor",
 )
 
 

@@ -24,7 +24,20 @@ from perfcast.domains import read_table
 from perfcast.domains.servers.testing.generated_rows import CPU_MODELS, CpuModel, Row, Values, make_row, read_layout
 from perfcast.utils.io import atomic_path
 
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_MONTHS = (
+    "Jan",
+    "Feb",
+    "Mar",
+    "Apr",
+    "May",
+    "Jun",
+    "Jul",
+    "Aug",
+    "Sep",
+    "Oct",
+    "Nov",
+    "Dec",
+)
 _LONGEST_SALE = 20
 _UNUSED = ("Disclosure URL", "Disclosures")
 """Last names of the header, which have no field in the rows."""
@@ -78,7 +91,8 @@ class Machine:
 
     def describe(self, dimms: int) -> dict[str, Any]:
         """Return the values of the texts about the machine with a number of modules."""
-        total, year = dimms * self.dimm_gb, self.month // 12
+        total = dimms * self.dimm_gb
+        year = self.month // 12
         return {
             **self.cpu_model.values,
             "machine": self,
@@ -123,8 +137,8 @@ class GeneratedDump:
         random = np.random.default_rng(seed)
         sound = self.draw_results(rows, random)
         lines = [self.format_line(row.values()) for row in [*sound, *self.make_defective(sound, random)]]
-        order = random.permutation(len(lines))
-        data = b"".join([self.format_line(self.header), *(lines[i] for i in order), *self._make_broken(lines)])
+        shuffled = [lines[place] for place in random.permutation(len(lines))]
+        data = b"".join([self.format_line(self.header), *shuffled, *self._make_broken(lines)])
         with atomic_path(Path(folder) / self.file) as path:
             path.write_bytes(_COMPRESS[Path(self.file).suffix](data))
 
@@ -137,9 +151,17 @@ class GeneratedDump:
         drawn: list[int] = []
         while len(made) < rows:
             drawn = drawn or list(random.permutation(len(models)))
-            machine = self._draw_machine(models[drawn.pop()], vendors[int(random.integers(len(vendors)))], random)
+            machine = self._draw_machine(
+                models[drawn.pop()],
+                vendors[int(random.integers(len(vendors)))],
+                random,
+            )
             for suite in self.suites if random.random() < 0.7 else self.suites[-2:]:
-                values = {"suite": suite, "number": len(made), **self.draw(machine, suite, len(made), random)}
+                values = {
+                    "suite": suite,
+                    "number": len(made),
+                    **self.draw(machine, suite, len(made), random),
+                }
                 page = self._name_page(machine.month, len(made), len(made) % 28 + 1)
                 made.append(make_row(layout, {**values, "page": page}))
         return made[:rows]
@@ -149,7 +171,14 @@ class GeneratedDump:
         one_socket = cpu_model.number("channels_per_chip", 8) == 2 or cpu_model.name.endswith("P")
         chips = 1 if one_socket else int(random.choice([1, 2, 4], p=[0.2, 0.7, 0.1]))
         system = f"{vendor['product']}{int(random.integers(1, 10)) * 100 + 40}"
-        return Machine(cpu_model, vendor["name"], system, chips, month, int(random.choice([16, 32, 64])))
+        return Machine(
+            cpu_model,
+            vendor["name"],
+            system,
+            chips,
+            month,
+            int(random.choice([16, 32, 64])),
+        )
 
     def _name_page(self, month: int, number: int, day: int) -> str:
         """Return the page of a result published in `month` that arrived on `day` of the month before."""
@@ -188,7 +217,11 @@ class GeneratedDump:
         if not lines:
             return []
         fields = next(csv.reader([lines[0].decode()]))
-        rows = [self.header, [fields[-1], *fields[:-1]], fields[:20]]
+        rows = [
+            self.header,
+            [fields[-1], *fields[:-1]],
+            fields[:20],
+        ]
         return [*map(self.format_line, rows), lines[0].replace(b" GHz", b" GHz \xff\xfe")]
 
     def format_line(self, fields: Iterable[str]) -> bytes:

@@ -128,7 +128,14 @@ def _read_cpu_models() -> tuple[CpuModel, ...]:
     models = []
     for row in read_table(__package__, "cpu_models.csv"):
         year, month = map(int, row["launch"].split("-"))
-        models.append(CpuModel(row["name"], int(row["cores"]), int(row["mhz"]), (year, month)))
+        models.append(
+            CpuModel(
+                row["name"],
+                int(row["cores"]),
+                int(row["mhz"]),
+                (year, month),
+            )
+        )
     return tuple(models)
 
 

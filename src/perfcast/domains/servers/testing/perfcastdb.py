@@ -25,8 +25,15 @@ from perfcast.domains.servers.testing.generated_rows import Row, make_row, read_
 from perfcast.utils.io import atomic_path, write_text
 
 _TIME = re.compile(rb"(<dcterms:(?:created|modified)[^>]*>)[^<]*")
-_DIMMS = {16: "MTC10F1084S1RC48BA1", 32: "MTC20F2085S1RC48BA1", 48: "M321R6GA0BB0-CQKZZ", 64: "HMCG94MEBRA000N"}
-_SLOTS, _CHANNELS, _STACKS = 32, 16, 8
+_DIMMS = {
+    16: "MTC10F1084S1RC48BA1",
+    32: "MTC20F2085S1RC48BA1",
+    48: "M321R6GA0BB0-CQKZZ",
+    64: "HMCG94MEBRA000N",
+}
+_SLOTS = 32
+_CHANNELS = 16
+_STACKS = 8
 HEADER = list(read_layout("perfcastdb_runs"))
 
 
@@ -72,7 +79,17 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     sheet = [_make_sample_row(sample, [row["text"] for row in columns]) for sample in samples]
     blank: list[list[str]] = [[]] * 20
     titles = [row["column"] for row in columns]
-    write_sheet(folder / "SPR_QDF_INFO.xlsx", [["", "SPEED States"], titles, *sheet, *blank, *sheet, *blank])
+    write_sheet(
+        folder / "SPR_QDF_INFO.xlsx",
+        [
+            ["", "SPEED States"],
+            titles,
+            *sheet,
+            *blank,
+            *sheet,
+            *blank,
+        ],
+    )
     write_text(folder / "characteristic_description.md", "# Generated characteristics\n")
 
 
@@ -95,7 +112,8 @@ def write_sheet(path: Path, rows: Sequence[Sequence[str]]) -> None:
 def _draw_sample(number: int, random: np.random.Generator) -> _CpuSample:
     hbm = number % 3 == 2
     name = f"Intel (R) Xeon (R) CPU Max 94{number}0" if hbm else f"Intel(R) Xeon(R) Platinum 84{number}0Z"
-    cores, base = int(random.choice([40, 48, 56])), round(float(random.uniform(1.8, 2.7)), 1)
+    cores = int(random.choice([40, 48, 56]))
+    base = round(float(random.uniform(1.8, 2.7)), 1)
     return _CpuSample(f"QZ{number:02d}", name, cores, base, round(base + 0.8, 1), hbm, number == 5)
 
 
@@ -104,12 +122,23 @@ def _make_sample_row(sample: _CpuSample, texts: Sequence[str]) -> list[str]:
     return [text.format(sample=sample, clocks=clocks) for text in texts]
 
 
-def _draw_run(sample: _CpuSample, suite: str, tests: Sequence[str], random: np.random.Generator) -> list[Row]:
+def _draw_run(
+    sample: _CpuSample,
+    suite: str,
+    tests: Sequence[str],
+    random: np.random.Generator,
+) -> list[Row]:
     run = "-".join(random.bytes(size).hex() for size in (4, 2, 2, 2, 6))
     share = 2 * sample.cores / 1024 if sample.whole_system_caches else 1.0
     values: dict[str, Any] = {
-        **{"suite": suite, "run": run, "sample": sample, "hbm": sample.hbm, "cpus": 4 * sample.cores},
-        **{"l1d": 48 * share, "l1i": 32 * share, "l2": 2048 * share},
+        "suite": suite,
+        "run": run,
+        "sample": sample,
+        "hbm": sample.hbm,
+        "cpus": 4 * sample.cores,
+        "l1d": 48 * share,
+        "l1i": 32 * share,
+        "l2": 2048 * share,
         "l3": sample.l3_mb * (2 if sample.whole_system_caches else 1024),
         **_describe_memory(sample, suite, random),
     }
@@ -121,14 +150,27 @@ def _draw_run(sample: _CpuSample, suite: str, tests: Sequence[str], random: np.r
         for test in tests:
             mean = 1e4 / level[test] if test.endswith("(ns)") else level[test]
             value = round(mean * float(np.exp(random.normal(0, 0.003))), 4)
-            lines.append(make_row(layout, {**values, "iteration": iteration, "test": test, "value": value}))
+            lines.append(
+                make_row(
+                    layout,
+                    {
+                        **values,
+                        "iteration": iteration,
+                        "test": test,
+                        "value": value,
+                    },
+                )
+            )
     return lines
 
 
 def _describe_memory(sample: _CpuSample, suite: str, random: np.random.Generator) -> dict[str, Any]:
     size = 0 if sample.hbm and suite == "HPCG" else int(random.choice(list(_DIMMS)))
-    modules, stacks = _CHANNELS if size else 0, _STACKS if sample.hbm else 0
-    groups, slots, numbers = [], ["0"] * _SLOTS, ["NO DIMM"] * _SLOTS
+    modules = _CHANNELS if size else 0
+    stacks = _STACKS if sample.hbm else 0
+    groups = []
+    slots = ["0"] * _SLOTS
+    numbers = ["NO DIMM"] * _SLOTS
     if size:
         groups.append(f"{modules * size}GB ({modules}x{size}GB DDR5 4800 MT/s [4800 MT/s])")
         slots = [str(size), "0"] * _CHANNELS
@@ -137,7 +179,10 @@ def _describe_memory(sample: _CpuSample, suite: str, random: np.random.Generator
         groups.append(f"{stacks * 16}GB ({stacks}x16GB HBM2 3200 MT/s [3200 MT/s])")
     total = modules * size + stacks * 16
     return {
-        **{"size": size, "part": _DIMMS.get(size, ""), "devices": modules + stacks, "total_gb": total},
+        "size": size,
+        "part": _DIMMS.get(size, ""),
+        "devices": modules + stacks,
+        "total_gb": total,
         "installed": "; ".join(groups),
         "slots": "|".join([*slots, *["16"] * stacks]),
         "numbers": "|".join([*numbers, *[""] * stacks]),

@@ -12,7 +12,8 @@ _STORAGE = ("1 x 960 GB SATA SSD", "125 GB on tmpfs", "1 x 1.2 TB SAS, 10000 RPM
 
 def _compute_score(machine: Machine, suite: str, threads: int) -> float:
     """Return the noiseless score from cores, clock, generation, and bandwidth for CFP."""
-    cpu_model, cores = machine.cpu_model, machine.cores
+    cpu_model = machine.cpu_model
+    cores = machine.cores
     compute = (cpu_model.mhz + cpu_model.turbo_mhz) / 2000 * 1.05**machine.growth
     bandwidth = cpu_model.number("channels_per_chip", 8) * cpu_model.number("max_mts_1dpc", 3200) * 8e-3 * machine.chips
     if suite.startswith("CFP"):
@@ -43,4 +44,5 @@ def draw_scores(machine: Machine, suite: str, number: int, random: np.random.Gen
 
 _SUITES = ("CINT2017", "CFP2017", "CINT2017rate", "CFP2017rate")
 DUMP = GeneratedDump("cpu2017-results.csv.gz", _SUITES, (2017 * 12 + 5, 2024 * 12 + 11), draw_scores)
-FILE, write = DUMP.file, DUMP.write
+FILE = DUMP.file
+write = DUMP.write

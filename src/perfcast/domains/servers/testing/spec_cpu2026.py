@@ -13,7 +13,12 @@ from perfcast.utils.io import atomic_path
 
 FILE = "cpu2026-results.csv"
 _LEFT_OUT = {"Energy Peak Result", "Energy Base Result", "Parallel", "Storage", "Disclosure"}
-_DATES = {"HW Avail": "Jan-2026", "SW Avail": "Feb-2026", "Test Date": "Apr-2026", "Published": "May-2026"}
+_DATES = {
+    "HW Avail": "Jan-2026",
+    "SW Avail": "Feb-2026",
+    "Test Date": "Apr-2026",
+    "Published": "May-2026",
+}
 _LATER = {**_DATES, "Test Date": "May-2026", "Published": "Jun-2026"}
 _LATER_SHARE = 5
 
@@ -29,6 +34,14 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
         known = {name: row[name] for name in names if name in row}
         suite = row["Benchmark"].replace("2017", "2026")
         dates = _DATES if number % _LATER_SHARE else _LATER
-        writer.writerow({**known, "Benchmark": suite, **dates, "Updated": "May-2026", "Disclosures": page})
+        writer.writerow(
+            {
+                **known,
+                "Benchmark": suite,
+                **dates,
+                "Updated": "May-2026",
+                "Disclosures": page,
+            }
+        )
     with atomic_path(Path(folder) / FILE) as path:
         path.write_text(text.getvalue(), encoding="utf-8")

@@ -10,8 +10,14 @@ from perfcast.domains.servers.testing.generated_rows import Values
 
 
 def _draw(machine: Machine, suite: str, number: int, random: np.random.Generator) -> Values:
-    described = draw_nodes(machine, int(random.choice([1, 2, 4], p=[0.8, 0.1, 0.1])), random)
-    nodes, dimms, tdp_w = described["nodes"], described["dimms"], machine.cpu_model.tdp_w * machine.chips
+    described = draw_nodes(
+        machine,
+        int(random.choice([1, 2, 4], p=[0.8, 0.1, 0.1])),
+        random,
+    )
+    nodes = described["nodes"]
+    dimms = described["dimms"]
+    tdp_w = machine.cpu_model.tdp_w * machine.chips
     noise = np.exp(random.normal(0, 0.02, 3))
     full = 9e3 * machine.cores * machine.cpu_model.turbo_mhz / 1000 * 1.07**machine.growth * noise[0] * nodes
     peak = (1.1 * tdp_w + 4 * dimms + 20) * noise[1] * nodes
@@ -20,9 +26,16 @@ def _draw(machine: Machine, suite: str, number: int, random: np.random.Generator
     watts = [idle + (peak - idle) * load / 100 for load in (*LOADS, 0)]
     supply_w = round(peak * 1.6 / 100) * 100 + 100
     result = sum(operations) / sum(watts)
-    return {**described, "operations": operations, "watts": watts, "result": result, "supply_w": supply_w}
+    return {
+        **described,
+        "operations": operations,
+        "watts": watts,
+        "result": result,
+        "supply_w": supply_w,
+    }
 
 
 _MONTHS = 2017 * 12 + 5, 2023 * 12 + 4
 DUMP = GeneratedDump("power_ssj2008-results.csv", ("power_ssj2008",), _MONTHS, _draw)
-FILE, write = DUMP.file, DUMP.write
+FILE = DUMP.file
+write = DUMP.write

@@ -17,9 +17,15 @@ SLOT_PARTS = "META.metadata.cscope.MEMINFO.PART_NO"
 LISTED_PARTS = "Measure.DIMM.PartNo"
 L1D, L1I, L2, L3 = (f"SVR.CPU.{level} Cache" for level in ("L1d", "L1i", "L2", "L3"))
 
-ISA, DEVICES, OS = "SVR.ISA", "SVR.Accelerators", "SVR.System.OS"
+ISA = "SVR.ISA"
+DEVICES = "SVR.Accelerators"
+OS = "SVR.System.OS"
 
-_FACTORS = {"number": 1.0, "ghz": 1000.0, "kib": 1 / 1024**2}
+_FACTORS = {
+    "number": 1.0,
+    "ghz": 1000.0,
+    "kib": 1 / 1024**2,
+}
 """Reader of a number -> factor to the standard unit."""
 
 _SWITCH = {"enabled": 1, "disabled": 0}
@@ -34,13 +40,26 @@ def list_read(*readers: str) -> dict[str, str]:
     return {row["name"]: row["stated"] for row in _TABLE if row["reader"] in readers}
 
 
-NUMERICAL = [*list_read(*_FACTORS).values(), L1D, L1I, L2, L3]
+NUMERICAL = [
+    *list_read(*_FACTORS).values(),
+    L1D,
+    L1I,
+    L2,
+    L3,
+]
 """Stated columns of numbers; a cell may be empty."""
 
 STATED = [
     *NUMERICAL,
     *list_read("text", "switch").values(),
-    *(CPU_MODEL, INSTALLED, SLOT_SIZES, SLOT_PARTS, LISTED_PARTS, ISA, DEVICES, OS),
+    CPU_MODEL,
+    INSTALLED,
+    SLOT_SIZES,
+    SLOT_PARTS,
+    LISTED_PARTS,
+    ISA,
+    DEVICES,
+    OS,
 ]
 """All stated columns that are read, without names of hosts, clusters and namespaces."""
 
@@ -55,14 +74,22 @@ _MICRON = re.compile(
 _HYNIX = re.compile(r"HMCG\d{2}[A-Z]{5}\d{3}[A-Z]", re.ASCII)
 _SAMSUNG = re.compile(r"M321R\dGA\dB[A-Z0-9]\d?-(?P<bin>[A-Z]{3})[A-Z0-9]{0,3}", re.ASCII)
 _SAMSUNG_MTS = {"CQK": 4800.0}
-_RDIMM_BITS, _DATA_BITS = 80, 64
+_RDIMM_BITS = 80
+_DATA_BITS = 64
 """A DDR5 RDIMM has two sub-channels of 32 data and 8 check bits."""
 _OF_PART = (
-    *("dimm_vendor", "dimm_type", "dimm_ranks", "dimm_width", "dimm_density_gbit", "dimm_devices", "dimm_part_mts"),
+    "dimm_vendor",
+    "dimm_type",
+    "dimm_ranks",
+    "dimm_width",
+    "dimm_density_gbit",
+    "dimm_devices",
+    "dimm_part_mts",
 )
 _SERIES = re.compile(r"\b(platinum|gold|silver|bronze|max)\b", re.IGNORECASE)
 _ISA_RANK = ("AVX512", "AVX2", "AVX", "SSE")
-_DDR_SLOTS, _SLOTS_PER_CHANNEL = 32, 2
+_DDR_SLOTS = 32
+_SLOTS_PER_CHANNEL = 2
 _WHOLE_SYSTEM_BELOW = {"l1": 16.0, "l2": 256.0, "l3": 2048.0}
 """Smallest cache in KB of one core (L1, L2) or one processor (L3); a smaller number is the system's total in MB."""
 
@@ -100,12 +127,15 @@ def _scale(text: str, factor: float) -> float | None:
 
 def _parse_flags(stated: Mapping[str, str]) -> dict[str, float | None]:
     """Parse instruction sets such as `AVX2:Yes AMX-TILE:No`, and accelerators such as `QAT:2 DSA:8`."""
-    sets, devices = _split_pairs(stated[ISA]), _split_pairs(stated[DEVICES])
-    counts = {name: devices.get(key, "") for name, key in list_read("devices").items()}
-    return {
-        **{name: {"Yes": 1.0, "No": 0.0}.get(sets.get(key, "")) for name, key in list_read("instructions").items()},
-        **{name: float(text) if re.fullmatch(r"\d{1,3}", text, re.ASCII) else None for name, text in counts.items()},
-    }
+    sets = _split_pairs(stated[ISA])
+    devices = _split_pairs(stated[DEVICES])
+    flags: dict[str, float | None] = {}
+    for name, key in list_read("instructions").items():
+        flags[name] = {"Yes": 1.0, "No": 0.0}.get(sets.get(key, ""))
+    for name, key in list_read("devices").items():
+        text = devices.get(key, "")
+        flags[name] = float(text) if re.fullmatch(r"\d{1,3}", text, re.ASCII) else None
+    return flags
 
 
 def _split_pairs(text: str) -> dict[str, str]:
@@ -150,13 +180,21 @@ def _parse_memory(text: str) -> dict[str, float | None]:
     ):
         return {}
     dimms = [
-        (int(n), float(gb), int(gen), int(mts), int(now or mts))
+        (
+            int(n),
+            float(gb),
+            int(gen),
+            int(mts),
+            int(now or mts),
+        )
         for n, gb, kind, gen, mts, now in groups
         if kind == "DDR"
     ]
     stacks = [(int(n), float(gb), int(now or mts)) for n, gb, kind, _, mts, now in groups if kind == "HBM"]
-    count, stack_count = sum(group[0] for group in dimms), sum(group[0] for group in stacks)
-    dimm_gb, hbm_gb = sum(n * gb for n, gb, *_ in dimms), sum(n * gb for n, gb, _ in stacks)
+    count = sum(group[0] for group in dimms)
+    stack_count = sum(group[0] for group in stacks)
+    dimm_gb = sum(n * gb for n, gb, *_ in dimms)
+    hbm_gb = sum(n * gb for n, gb, _ in stacks)
     return {
         "mem_total_gb": dimm_gb + hbm_gb,
         "hbm_gb": hbm_gb,
@@ -202,17 +240,29 @@ def decode_part_number(part_number: str) -> dict[str, Any]:
     Units: Gibit per DRAM device, bits per device, MT/s. Micron's numbers were checked against the stated sizes and
     against DRAM devices = ranks x 80 bits / width; ranks and widths of the others need the vendor's tables.
     """
-    text, decoded = part_number.strip().upper(), dict[str, Any].fromkeys(_OF_PART)
+    text = part_number.strip().upper()
+    decoded = dict[str, Any].fromkeys(_OF_PART)
     if _HYNIX.fullmatch(text):
         decoded["dimm_vendor"] = "SK hynix"
     elif match := _SAMSUNG.fullmatch(text):
-        decoded |= {"dimm_vendor": "Samsung", "dimm_type": "R", "dimm_part_mts": _SAMSUNG_MTS.get(match["bin"])}
+        decoded |= {
+            "dimm_vendor": "Samsung",
+            "dimm_type": "R",
+            "dimm_part_mts": _SAMSUNG_MTS.get(match["bin"]),
+        }
     elif match := _MICRON.fullmatch(text):
         decoded["dimm_vendor"] = "Micron"
-        devices, ranks, width = int(match["devices"]), int(match["ranks"]), int(match["width"])
+        devices = int(match["devices"])
+        ranks = int(match["ranks"])
+        width = int(match["width"])
         if match["type"] == "R" and devices == ranks * _RDIMM_BITS // width:
             density = 2.0 ** int(match["log2_gb"]) * 8 / (ranks * _DATA_BITS / width)
-            decoded |= {"dimm_type": "R", "dimm_ranks": ranks, "dimm_width": width, "dimm_density_gbit": density}
+            decoded |= {
+                "dimm_type": "R",
+                "dimm_ranks": ranks,
+                "dimm_width": width,
+                "dimm_density_gbit": density,
+            }
             decoded |= {"dimm_devices": devices, "dimm_part_mts": 100.0 * int(match["rate"])}
     return decoded
 

@@ -31,8 +31,11 @@ from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 
 SOURCE = "perfcastdb"
-RUN, SUITE, TEST = "kubernetes.pod_id", "RESULT.WorkloadName", "RESULT.TestName"
-ITERATION, VALUE = "RESULT.IterationIndex", "RESULT.Value"
+RUN = "kubernetes.pod_id"
+SUITE = "RESULT.WorkloadName"
+TEST = "RESULT.TestName"
+ITERATION = "RESULT.IterationIndex"
+VALUE = "RESULT.Value"
 READ_COLUMNS = [RUN, SUITE, TEST, ITERATION, VALUE, *STATED]
 
 _UNITS = {
@@ -55,7 +58,8 @@ def pack(folder: Path) -> Packed:
 
     Raises: UserError when a file is missing, broken or lacks a column.
     """
-    frames, rejections = [], list[Rejection]()
+    frames = []
+    rejections = list[Rejection]()
     for file in PARTS:
         rows = read_rows(SOURCE, folder / file, READ_COLUMNS)
         frames.append(rows.frame.assign(file=file))
@@ -239,7 +243,8 @@ CODE = "QDF/SSPEC"
 FIRST_ROWS = 5
 """Number of first rows searched for the header; a row of group titles precedes it."""
 
-MAX_ROWS, MAX_COLUMNS = 20_000, 128
+MAX_ROWS = 20_000
+MAX_COLUMNS = 128
 """Limits of the rows and columns read; all used columns are among the first 100."""
 
 _REMEDY = "ingest the source again"

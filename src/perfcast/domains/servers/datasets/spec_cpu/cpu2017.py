@@ -31,7 +31,8 @@ def screen_scores(frame: pd.DataFrame, quarantine: Quarantine, *, first: str) ->
     )
     scoreless = frame["base_score"] == 0
     frame = quarantine.reject(frame, scoreless, "no_score", frame.loc[scoreless, "result_id"].astype("str"))
-    cores, chips = frame["cores"], frame["chips"]
+    cores = frame["cores"]
+    chips = frame["chips"]
     per_chip = cores / chips.replace(0, np.nan)
     whole = (cores % 1 == 0) & (chips % 1 == 0) & (per_chip % 1 == 0) & (cores >= 1) & (chips >= 1)
     possible = whole & per_chip.between(1, spec_dump.MAX_CORES_PER_CHIP)

@@ -113,9 +113,11 @@ def _read_rows(
     for number, line in _iterate_lines(file):
         fields, reason, detail = _split_fields(line)
         if not reason and fields[0] == header[0] and [" ".join(field.split()) for field in fields] == header:
-            reason, detail = "repeated_header", ""
+            reason = "repeated_header"
+            detail = ""
         elif not reason and len(fields) not in widths:
-            reason, detail = "wrong_field_count", f"{len(fields)} fields, the header has {len(header)}"
+            reason = "wrong_field_count"
+            detail = f"{len(fields)} fields, the header has {len(header)}"
         if reason:
             rejections.append(Rejection(source, path.name, number, reason, detail))
         else:
@@ -132,7 +134,8 @@ def _iterate_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
 
     Raises: UserError for more blank lines than a dump may have rows.
     """
-    number, blank = 1, 0
+    number = 1
+    blank = 0
     while line := file.readline(size_limits.LINE):
         number += 1
         remainder = line
@@ -174,9 +177,17 @@ class Quarantine:
     """Collector of the rejected rows of one file; its frames have the column `line_in_file` and a unique index."""
 
     def __init__(self, source: str, file: str, rejections: tuple[Rejection, ...] = ()) -> None:
-        self.source, self.file, self.rejections = source, file, list(rejections)
+        self.source = source
+        self.file = file
+        self.rejections = list(rejections)
 
-    def reject(self, frame: pd.DataFrame, bad: pd.Series, reason: str, detail: pd.Series) -> pd.DataFrame:
+    def reject(
+        self,
+        frame: pd.DataFrame,
+        bad: pd.Series,
+        reason: str,
+        detail: pd.Series,
+    ) -> pd.DataFrame:
         """Quarantine the rows where `bad` holds, and return the others.
 
         Shapes: `bad` has the frame's index; the index of `detail` contains at least the bad rows.

@@ -31,7 +31,14 @@ class Repairs:
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
 
-    def put(self, frame: pd.DataFrame, column: str, where: pd.Series, value: pd.Series | float, rule: str) -> None:
+    def put(
+        self,
+        frame: pd.DataFrame,
+        column: str,
+        where: pd.Series,
+        value: pd.Series | float,
+        rule: str,
+    ) -> None:
         """Set `column` where `where` holds, in place, and count the rows under the rule's name."""
         values = pd.Series(value, index=frame.index) if np.isscalar(value) else value
         frame[column] = frame[column].mask(where, values)
@@ -60,7 +67,8 @@ def repair_cores(frame: pd.DataFrame, repairs: Repairs) -> None:
     A number above the cores of the CPU model counts threads or is a typing error. A smaller one is an error on a rate
     run, which uses all cores. On a speed run it stands, because firmware can disable cores.
     """
-    usual, stated = frame["cores_per_chip_of_cpu_model"], frame["cores_per_chip_stated"]
+    usual = frame["cores_per_chip_of_cpu_model"]
+    stated = frame["cores_per_chip_stated"]
     frame["cores_enabled_total"] = frame["cores"]
     frame["q_cores_mismatch"] = (stated != usual).astype("float64")
     right = usual * frame["chips"]
@@ -91,7 +99,8 @@ def repair_caches(frame: pd.DataFrame, repairs: Repairs) -> None:
 
 def repair_memory(frame: pd.DataFrame, repairs: Repairs) -> None:
     """Correct the unit of the capacity and the DDR generation; limit the effective rate to the processor's."""
-    total, sum_gb = frame["mem_total_gb"], frame["mem_sum_gb"]
+    total = frame["mem_total_gb"]
+    sum_gb = frame["mem_sum_gb"]
     frame["q_mem_arith"] = (total.notna() & sum_gb.notna() & (total != sum_gb)).astype("float64")
     repairs.put(frame, "mem_total_gb", sum_gb == total * 1024, sum_gb, "capacity_mb_for_gb")
     repairs.put(frame, "mem_total_gb", total.isna() & sum_gb.notna(), sum_gb, "capacity_from_dimms")
@@ -154,6 +163,15 @@ def mark_far_below_peers(frame: pd.DataFrame) -> pd.Series:
     channels = frame["mem_channels_per_chip"] * frame["chips"]
     same = frame[["suite", "cpu_model", "chips", "mem_eff_mts", "base_score"]]
     same = same.assign(filled=np.fmin(frame["dimm_count"], channels))
-    peers = same.groupby(["suite", "cpu_model", "chips", "mem_eff_mts", "filled"], dropna=False)["base_score"]
+    peers = same.groupby(
+        [
+            "suite",
+            "cpu_model",
+            "chips",
+            "mem_eff_mts",
+            "filled",
+        ],
+        dropna=False,
+    )["base_score"]
     enough = peers.transform("size") >= MIN_PEERS
     return enough & (frame["base_score"] < MIN_SHARE * peers.transform("median"))

@@ -133,11 +133,27 @@ class SpecDump:
             "suite": lambda text: self.suites.get(normalize(text)),
             **self.readers,
         }
-        kinds: dict[str, list[RawColumn]] = {kind: [] for kind in ("required", "identity", "parsed", "name", "other")}
+        kinds: dict[str, list[RawColumn]] = {
+            kind: []
+            for kind in (
+                "required",
+                "identity",
+                "parsed",
+                "name",
+                "other",
+            )
+        }
         for row in read_table(__package__, "dump_columns.csv"):
             if self.source.removeprefix("spec_") in row["tables"].split():
                 names = tuple(row["names"].split("|"))
-                kinds[row["kind"]].append(RawColumn(row["raw"], readers[row["reader"]], names, row["reason"]))
+                kinds[row["kind"]].append(
+                    RawColumn(
+                        row["raw"],
+                        readers[row["reader"]],
+                        names,
+                        row["reason"],
+                    )
+                )
         return kinds
 
     @property
@@ -168,7 +184,8 @@ class SpecDump:
         frame = frame.iloc[frame["line"].astype("int64").argsort()].reset_index(drop=True)
         if int(frame["line"].iloc[-1]) != len(frame) + 1:
             raise UserError(f"{path.name} must have a row on every line", "it has blank lines", "check the file")
-        frame = frame.drop(columns=["file", "line", *(() if rows.rejections else _DEFECT)])
+        defects = () if rows.rejections else _DEFECT
+        frame = frame.drop(columns=["file", "line", *defects])
         if "Disclosure" in frame:
             frame["Disclosure"] = frame["Disclosure"].map(lambda text: parse_disclosure(text).result_id or text)
         header = read_header(path)
@@ -197,7 +214,13 @@ class SpecDump:
         )
         wrong, detail = describe_out_of_bounds(frame, self.columns)
         frame = quarantine.reject(frame, wrong, "out_of_bounds", detail)
-        table = build_table(options.get("dataset", self.source), frame, self.columns, dict(self.facts), copy=False)
+        table = build_table(
+            options.get("dataset", self.source),
+            frame,
+            self.columns,
+            dict(self.facts),
+            copy=False,
+        )
         return Standardized(
             table,
             build_rejected_frame(quarantine.rejections),
@@ -252,7 +275,8 @@ def read_results(dump: SpecDump, folder: Path) -> tuple[pd.DataFrame, Quarantine
     rows = read_dump(dump.source, path, dump.raw_columns, ("Disclosure",), optional)
     # the packed table and the official file have the same rows, so that they have one name
     file = f"{dump.source}.csv"
-    frame, rejections = rows.frame, [replace(each, file=file) for each in rows.rejections]
+    frame = rows.frame
+    rejections = [replace(each, file=file) for each in rows.rejections]
     if _DEFECT[0] in frame:
         frame, packed = split_rejections(dump.source, frame.assign(file=file))
         rejections += packed
@@ -331,7 +355,17 @@ def _mark_repeated(frame: pd.DataFrame, columns: Sequence[str]) -> pd.Series:
 def name_submissions(frame: pd.DataFrame) -> pd.Series:
     """Return the test campaign of each row as vendor, system, CPU model, chips and month of publication."""
     numbers, first = number_combinations(frame, _SUBMISSION)
-    keys = frame[list(_SUBMISSION)].iloc[first].astype({"hw_vendor": "str", "system_stem": "str", "cpu_model": "str"})
+    keys = (
+        frame[list(_SUBMISSION)]
+        .iloc[first]
+        .astype(
+            {
+                "hw_vendor": "str",
+                "system_stem": "str",
+                "cpu_model": "str",
+            }
+        )
+    )
     keys["chips"] = keys["chips"].map("{:.0f}".format, na_action="ignore").astype("str")
     keys["published_month"] = keys["published_month"].dt.strftime("%Y-%m")
     joined = join_texts(keys.fillna("?"), " | ")

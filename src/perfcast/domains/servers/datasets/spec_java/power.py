@@ -35,15 +35,37 @@ _MISTYPED = {
 _NUMBER = compile_pattern(r"^\d{1,12}(?:\.\d{1,12})?(?:e\+?\d{1,2})?$")
 _THOUSANDS = compile_pattern(r"(?<=\d),(?=\d{3}(?:\D|$))")
 _MAX_CHIPS = 64
-_LARGEST_L3_MB, _LARGEST_L3_OF_A_CORE_MB = 2048, 32
-_MIN_L2_PER_CORE_KB, _LARGEST_L2_PER_CORE_KB = 128, 256 * 1024
+_LARGEST_L3_MB = 2048
+_LARGEST_L3_OF_A_CORE_MB = 32
+_MIN_L2_PER_CORE_KB = 128
+_LARGEST_L2_PER_CORE_KB = 256 * 1024
 _OLDEST_TEST = pd.DateOffset(months=24)
-_VENDORS = {"xeon": "Intel", "core": "Intel", "pentium": "Intel", "opteron": "AMD", "epyc": "AMD"}
+_VENDORS = {
+    "xeon": "Intel",
+    "core": "Intel",
+    "pentium": "Intel",
+    "opteron": "AMD",
+    "epyc": "AMD",
+}
 _HEIGHT = re.compile(r"\b(\d{1,2}) ?R?U\b")
-_SHAPES = (("tower", "tower"), ("blade", "blade"), ("module", "blade"), ("node", "blade"))
+_SHAPES = (
+    ("tower", "tower"),
+    ("blade", "blade"),
+    ("module", "blade"),
+    ("node", "blade"),
+)
 _LIMITED = (
-    *("l1i_kb", "l1d_kb", "l2_kb_per_core", "l3_mb_per_chip", "l3_slice_mb"),
-    *("dimm_gb", "dimm_ranks", "dimm_width", "mem_rated_mts", "mem_running_mts", "mem_eff_mts"),
+    "l1i_kb",
+    "l1d_kb",
+    "l2_kb_per_core",
+    "l3_mb_per_chip",
+    "l3_slice_mb",
+    "dimm_gb",
+    "dimm_ranks",
+    "dimm_width",
+    "mem_rated_mts",
+    "mem_running_mts",
+    "mem_eff_mts",
 )
 
 
@@ -100,7 +122,8 @@ def repair_machines(frame: pd.DataFrame, repairs: repair.Repairs) -> pd.DataFram
     facts = [
         column.name for column in _COLUMNS.values() if column.group == "processor" and column.kind is Kind.NUMERICAL
     ]
-    for name in (*(name for name in facts if name in frame), "family_ddr_gen", "listed_cores"):
+    listed = [name for name in facts if name in frame]
+    for name in [*listed, "family_ddr_gen", "listed_cores"]:
         frame[name] = pd.to_numeric(frame[name]).astype("float64")
     # Some CPU models of SPECpower are older than the family tables; the first word of the name gives the vendor.
     vendor = frame["cpu_model"].astype("str").str.partition(" ")[0].map(_VENDORS)
@@ -150,11 +173,8 @@ def _repair_cache_units(frame: pd.DataFrame, repairs: repair.Repairs) -> None:
 SUITE = "SPECpower_ssj2008"
 LOADS = tuple(range(100, 0, -10))
 OPERATIONS = tuple(f"ssj_ops @ {load}% of target load" for load in LOADS)
-WATTS = (
-    *(f"Average watts @ {load}% of target load" for load in LOADS[:-1]),
-    "Average watts@10% of target load",
-    "Average watts @ active idle",
-)
+_LOADED_WATTS = [f"Average watts @ {load}% of target load" for load in LOADS[:-1]]
+WATTS = (*_LOADED_WATTS, "Average watts@10% of target load", "Average watts @ active idle")
 """Columns as published, including their blanks.
 
 Levels below 100 % only check the overall result. They are measured with the targets, so they are no features."""
