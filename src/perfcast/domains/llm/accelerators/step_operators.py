@@ -366,25 +366,8 @@ def _rows(
     )
 
 
-_LAYER = (
-    "heads",
-    "kv_heads",
-    "key_dim",
-    "value_dim",
-    "query_rank",
-    "cache_rank",
-    "rope_dim",
-    "gated",
-    "attended",
-    "ffn_hidden",
-    "dense_layers",
-    "expert_hidden",
-    "shared_hidden",
-    "linear_layers",
-    "linear_keys",
-    "linear_values",
-    "vocabulary",
-)
+_LAYER = tuple(name for name in read_layers().columns if name != "source")
+"""Facts of the shape of a layer."""
 
 
 def _numbers(frame: pd.DataFrame, name: str) -> np.ndarray:
@@ -457,6 +440,5 @@ def estimate_layers(models: pd.DataFrame) -> pd.DataFrame:
             "vocabulary": VOCABULARY,
         }
     unknown = np.isnan([fact[name] for name in MODEL_FACTS if name != "window"]).any(axis=0)
-    names = [name for name in read_layers().columns if name != "source"]
-    estimated = pd.DataFrame(shape, index=models.index)[names].astype(float)
+    estimated = pd.DataFrame(shape, index=models.index)[list(_LAYER)].astype(float)
     return estimated.mask(pd.Series(unknown, models.index), axis=0)

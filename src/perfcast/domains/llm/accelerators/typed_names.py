@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
+from perfcast.domains import read_table
 from perfcast.domains.llm.accelerators.accelerator_catalog import read_gpus, read_models
 
 _JOINTS = re.compile(r"[\s_/,:()\-]+")
@@ -17,79 +18,23 @@ _MAX_CANDIDATES = 4
 _MAX_REMEMBERED = 4096
 """Typed names whose meaning is remembered: a batch repeats them."""
 _SIMILARITY = 0.55
-_GPU_FILLERS = frozenset(
-    (
-        "nvidia",
-        "intel",
-        "amd",
-        "instinct",
-        "geforce",
-        "gpu",
-        "tensor",
-        "core",
-        "sxm",
-        "sxm4",
-        "sxm5",
-        "sxm6",
-        "hgx",
-        "dgx",
-        "nvl72",
-        "hbm2e",
-        "hbm3",
-        "hbm3e",
-        "server",
-        "edition",
-        "arc",
-        "blackwell",
-    )
-)
+
+
+def _read_words(table: str) -> dict[str, str]:
+    """Return the words of a table in `name_words.csv` with their meanings, "" for words that tell nothing."""
+    rows = read_table(__package__, "name_words.csv")
+    return {row["word"]: row["meaning"] for row in rows if row["table"] == table}
+
+
+_GPU_FILLERS = _read_words("gpu filler")
 """Words that tell nothing beside the name of a GPU. `PCIe` is none: such a board is another GPU."""
 _MEMORY = re.compile(r"(\d+)gi?b")
 _MEMORY_TOLERANCE = 0.1
 """Vendors round the memory in the names of their boards."""
-_VARIANTS = frozenset(
-    [
-        "instruct",
-        "chat",
-        "it",
-        "base",
-        "hf",
-        "thinking",
-        "meta",
-        "0324",
-        "0528",
-        "2507",
-    ]
-)
+_VARIANTS = _read_words("model variant")
 """Words of names of models of one shape."""
-_PRECISIONS = {
-    "bf16": "bf16",
-    "bfloat16": "bf16",
-    "fp16": "bf16",
-    "float16": "bf16",
-    "half": "bf16",
-    "fp8": "fp8",
-    "float8": "fp8",
-    "fp8_block": "fp8",
-    "fp8block": "fp8",
-    "e4m3": "fp8",
-    "fp4": "fp4",
-    "nvfp4": "fp4",
-    "mxfp4": "fp4",
-    "float4": "fp4",
-    "int4": "int4",
-    "int4_wo": "int4",
-    "w4a16": "int4",
-    "awq": "int4",
-    "gptq": "int4",
-}
-_BACKENDS = {
-    "tensorrtllm": "trtllm",
-    "trtllm": "trtllm",
-    "tensorrt": "trtllm",
-    "vllm": "vllm",
-    "sglang": "sglang",
-}
+_PRECISIONS = _read_words("precision")
+_BACKENDS = _read_words("backend")
 
 
 class ModelName(NamedTuple):

@@ -46,17 +46,11 @@ _OTHER_FORMATS: dict[str, dict[str, tuple[str, ...]]] = {
 """Formats that stand in for one that a GPU's table lacks: software without kernels of a format uses those."""
 _FIRST_FORMATS = {("moe", "fp8"): ("fp8_block",)}
 """Formats that come before the stated one: experts of these models have scales per block."""
+_ATTENTION_AXES = ("batch", "sequence", "heads", "kv_heads", "head_dim", "attended")
 _AXES = {
     "gemm": ("m", "n", "k"),
-    "context_attention": ("batch", "sequence", "heads", "kv_heads", "head_dim", "attended"),
-    "generation_attention": (
-        "batch",
-        "sequence",
-        "heads",
-        "kv_heads",
-        "head_dim",
-        "attended",
-    ),
+    "context_attention": _ATTENTION_AXES,
+    "generation_attention": _ATTENTION_AXES,
     "moe": ("tokens", "hidden", "expert_hidden", "top_k", "experts", "tp", "ep"),
     "nccl": ("bytes_message", "gpus"),
 }

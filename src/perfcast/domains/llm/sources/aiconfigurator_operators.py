@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from perfcast.domains import read_table
 from perfcast.sources.bounded_files import FETCH_AGAIN
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
@@ -28,43 +29,16 @@ SYSTEMS = (
 """GPUs, as in the names of folders."""
 WINDOW = "window_size"
 """Column of attention that tables of a back end without windows lack."""
-SHAPES = {
-    "gemm": {
-        "m": "m",
-        "n": "n",
-        "k": "k",
-    },
-    "context_attention": {
-        "batch_size": "batch",
-        "isl": "sequence",
-        "num_heads": "heads",
-        "num_key_value_heads": "kv_heads",
-        "head_dim": "head_dim",
-        WINDOW: "window",
-    },
-    "generation_attention": {
-        "batch_size": "batch",
-        "step": "sequence",
-        "num_heads": "heads",
-        "num_key_value_heads": "kv_heads",
-        "head_dim": "head_dim",
-        WINDOW: "window",
-    },
-    "moe": {
-        "num_tokens": "tokens",
-        "hidden_size": "hidden",
-        "inter_size": "expert_hidden",
-        "topk": "top_k",
-        "num_experts": "experts",
-        "moe_tp_size": "tp",
-        "moe_ep_size": "ep",
-        "distribution": "distribution",
-    },
-    "nccl": {
-        "num_gpus": "gpus",
-        "message_size": "message_elements",
-    },
-}
+
+
+def _read_shapes() -> dict[str, dict[str, str]]:
+    shapes: dict[str, dict[str, str]] = {}
+    for row in read_table(__package__, "operator_columns.csv"):
+        shapes.setdefault(row["table"], {})[row["column"]] = row["name"]
+    return shapes
+
+
+SHAPES = _read_shapes()
 """Operator -> column of its shape in the file -> name of the column here."""
 DTYPES = {
     "gemm": "gemm_dtype",

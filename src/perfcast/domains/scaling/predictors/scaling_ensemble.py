@@ -56,23 +56,17 @@ class ScalingEnsemblePredictor(Predictor):
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         measured_rows(log_y, self.targets_)
         columns = trained_runs.quantity_columns(self.columns_)
+        self.weights_ = {}
+        self.kinds_ = {}
+        self.members_ = self._fit_members(X, log_y)
         if not columns:
             # every law is the same plain model then
-            self.members_ = {"compute_sigmoid": self._fit_members(X, log_y)["compute_sigmoid"]}
-            self.weights_ = {}
-            self.kinds_ = {}
             return
         runs = trained_runs.read_runs(X, self.columns_, trained_runs.known_medians(X, columns))
-        self.kinds_ = dict(
-            zip(
-                runs.tasks.astype(str).tolist(),
-                runs.kinds.astype(str).tolist(),
-                strict=True,
-            )
-        )
+        pairs = zip(runs.tasks.astype(str).tolist(), runs.kinds.astype(str).tolist(), strict=True)
+        self.kinds_ = dict(pairs)
         with warnings.catch_warnings(action="ignore"):
             self.weights_ = self._choose_weights(X, log_y, validation, runs)
-        self.members_ = self._fit_members(X, log_y)
 
     def _fit_members(
         self, X: pd.DataFrame, log_y: np.ndarray, only: frozenset[str] | None = None

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.linalg import cho_factor, cho_solve
 
+from perfcast.domains import read_table
 from perfcast.features.encoding.columns import numbers
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, draw_rows, measured_rows, task_labels, task_medians
@@ -20,29 +21,18 @@ from perfcast.utils.model_files import read_state
 
 KINDS = ("int speed", "fp speed", "int rate", "fp rate")
 """Values of the columns domain and metric."""
-EFFECTS = {
-    "constant": [0.1, 0.1, 0.1, 0.1],
-    # The integer speed suite of CPU2017 runs on one core, that of CPU2026 on many. Rates are proportional.
-    "log_cores": [0.3, 0.1, 0.0, 0.0],
-    "chips_past_2": [0.1, 0.6, 0.0, 0.0],
-    "efficiency": [0.1, 0.0, 0.03, 0.03],
-    "compiler_steps of compiler_vendor": [0.04, 0.04, 0.04, 0.04],
-    "constant of cpu_vendor": [0.06, 0.1, 0.06, 0.06],
-    "constant of core_family": [0.05, 0.08, 0.05, 0.05],
-    "constant of generation": [0.03, 0.04, 0.03, 0.03],
-    "constant of cpu_model": [0.025, 0.035, 0.025, 0.025],
-    "constant of hw_vendor": [0.02, 0.02, 0.02, 0.02],
-    "constant of hw_vendor+compiler_major_minor": [0.03, 0.03, 0.03, 0.03],
-    # Estimates of CPU models without results of the other suite err alike within a core family.
-    "forecast of core_family": [0.06, 0.06, 0.06, 0.06],
-    "forecast of cpu_model": [0.03, 0.03, 0.03, 0.03],
-    "forecast_efficiency of core_family": [0.3, 0.0, 0.3, 0.3],
-}
+EFFECTS = {row["effect"]: [float(row[kind]) for kind in KINDS] for row in read_table(__package__, "ratio_effects.csv")}
 """Prior standard deviations of the effects by kind, in logarithms; see `RatioModelPredictor`."""
 MEANS = {"compiler_steps": 0.055}
 """Prior means: new releases of compilers gained 5.5 % (standard deviation 4 %) in the first years of CPU2017."""
 NOISE = [0.02, 0.035, 0.025, 0.02]
 """Standard deviations of the noise by kind."""
+RATE_CORRELATION = 0.7
+"""Correlation of the coefficients of two rate kinds; those of other kinds do not correlate."""
+DEGREES_OF_FREEDOM = 4.0
+"""Of the t distribution of the noise."""
+MAX_SAMPLES = 500
+"""Rows of a task that are learned."""
 _REWEIGHTINGS = 2
 _BLOCK = 500
 """Rows whose covariance is computed at once."""
@@ -84,13 +74,12 @@ class RatioModelPredictor(Predictor):
     coefficient for each of the KINDS of tasks, `means` its prior mean where that is not 0; None takes EFFECTS and
     MEANS. These are hyperparameters: few results determine effects, but not how far each kind of effect varies.
 
-    A kind is a value of the columns domain and metric, such as "int rate". The coefficients of two rate kinds correlate
-    by `rate_correlation`, those of other kinds do not. A row of another kind has the mean effects of all kinds.
+    A kind is a value of the columns domain and metric, such as "int rate". The coefficients of two rate kinds
+    correlate. A row of another kind has the mean effects of all kinds.
 
-    `noise` is a standard deviation by kind, of a t distribution with `degrees_of_freedom`. The effects and their
-    posterior covariance are in closed form. So the interval of a prediction widens by what is unknown of its row: a new
+    The noise has a t distribution by kind. The effects and their posterior covariance are in closed form. So the interval of a prediction widens by what is unknown of its row: a new
     CPU model, core or compiler, or a CPU model without results behind its estimate. A row without an estimate has the
-    median estimate of its task. A task has at most `max_samples` rows.
+    median estimate of its task. A task has at most MAX_SAMPLES rows.
 
     Variables: `constant`, `log_cores`, `chips_past_2` (doublings of the chips past two), `efficiency` (logarithm of the
     estimate per clock, per core of a rate kind), `compiler_steps` (releases of the compiler's vendor since the first in
@@ -106,10 +95,6 @@ class RatioModelPredictor(Predictor):
     estimate: str
     effects: Mapping[str, Sequence[float]] | None = None
     means: Mapping[str, float] | None = None
-    noise: Sequence[float] | None = None
-    rate_correlation: float = 0.7
-    degrees_of_freedom: float = 4.0
-    max_samples: int = 500
 
     medians_: dict[str, dict[str, float]] = field(init=False)
     """By task: median logarithm of the estimate, and by target of the ratio."""
@@ -124,7 +109,7 @@ class RatioModelPredictor(Predictor):
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         measured_rows(log_y, self.targets_)
-        drawn = draw_rows(task_labels(X, self.columns_), self.max_samples)
+        drawn = draw_rows(task_labels(X, self.columns_), MAX_SAMPLES)
         X = X.iloc[drawn].reset_index(drop=True)
         log_y = log_y[drawn]
         tasks = task_labels(X, self.columns_)
@@ -166,7 +151,7 @@ class RatioModelPredictor(Predictor):
                 weights = cho_solve(factor, values)
                 if step < _REWEIGHTINGS:
                     left = noise / trust * weights
-                    trust = (self.degrees_of_freedom + 1) / (self.degrees_of_freedom + left**2 / noise)
+                    trust = (DEGREES_OF_FREEDOM + 1) / (DEGREES_OF_FREEDOM + left**2 / noise)
             self._posteriors.append(_Posterior(rows, factor, weights))
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
@@ -203,7 +188,7 @@ class RatioModelPredictor(Predictor):
         is_same = others is None
         others = others or rows
         is_rate = np.array([kind.endswith("rate") for kind in KINDS], dtype=float)
-        correlation = np.eye(len(is_rate)) + self.rate_correlation * (np.outer(is_rate, is_rate) - np.diag(is_rate))
+        correlation = np.eye(len(is_rate)) + RATE_CORRELATION * (np.outer(is_rate, is_rate) - np.diag(is_rate))
         kernel = np.zeros((len(rows.offset), len(others.offset)))
         for effect, deviations in self._effects.items():
             variable, _, label = effect.partition(" of ")
@@ -226,7 +211,7 @@ class RatioModelPredictor(Predictor):
 
     def _noise(self, rows: _Rows) -> np.ndarray:
         """Return the variance of the noise of every row, (n,)."""
-        return np.asarray((rows.kinds @ (NOISE if self.noise is None else self.noise)) ** 2)
+        return np.asarray((rows.kinds @ NOISE) ** 2)
 
     def _prior_means(self, rows: _Rows) -> np.ndarray:
         return sum(
