@@ -66,9 +66,22 @@ def test_every_row_is_kept_merged_or_rejected_with_its_reason(tmp_path: Path) ->
     assert result.merged["written_twice"] == 6
     assert result.merged["power_entry"] == 6
     assert set(result.rejected["reason"]) == {
-        *("latency_scenario", "slice_of_gpu", "inferred", "unknown_accelerator", "not_a_number")
+        "latency_scenario",
+        "slice_of_gpu",
+        "inferred",
+        "unknown_accelerator",
+        "not_a_number",
     }
-    assert set(result.table.frame["round"]) == {"v2.0", "v2.1", "v3.0", "v3.1", "v4.0", "v4.1", "v5.0", "v5.1"}
+    assert set(result.table.frame["round"]) == {
+        "v2.0",
+        "v2.1",
+        "v3.0",
+        "v3.1",
+        "v4.0",
+        "v4.1",
+        "v5.0",
+        "v5.1",
+    }
 
 
 def test_throughput_is_per_accelerator_and_in_tokens(tmp_path: Path) -> None:
@@ -138,7 +151,12 @@ def test_a_check_finds_a_wrong_unit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"not an archive", gzip.compress(b"x" * 2000), gzip.compress(b"")],
+    [
+        b"",
+        b"not an archive",
+        gzip.compress(b"x" * 2000),
+        gzip.compress(b""),
+    ],
     ids=["", "text", "noise", "none"],
 )
 def test_a_broken_archive_is_one_line(tmp_path: Path, content: bytes) -> None:
@@ -150,7 +168,11 @@ def test_a_broken_archive_is_one_line(tmp_path: Path, content: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("typed", "name"),
-    [("nvidia h100-sxm-80gb", "H100 SXM"), ("AMD Instinct MI355X", "MI355X"), ("b200", "B200")],
+    [
+        ("nvidia h100-sxm-80gb", "H100 SXM"),
+        ("AMD Instinct MI355X", "MI355X"),
+        ("b200", "B200"),
+    ],
 )
 def test_names_are_found_in_any_spelling(typed: str, name: str) -> None:
     assert find_accelerator(typed) == name

@@ -52,17 +52,36 @@ def test_a_known_pair_has_its_last_result_and_no_older_one(table: Table) -> None
     once = newest[~newest.duplicated(alike, keep=False)]
     assert len(once) > 20
     other = {"_target_": "perfcast.predictors.baselines.NearestPredictor"}
-    predictor = fit(LastRoundPredictor(others={"other": other}), table, np.ones(len(frame), dtype=bool))
+    predictor = fit(
+        LastRoundPredictor(others={"other": other}),
+        table,
+        np.ones(len(frame), dtype=bool),
+    )
     np.testing.assert_allclose(predictor.predict(once)[TARGET], once[TARGET], rtol=1e-9)
     both = {"other": other, "ridge": {"_target_": "perfcast.predictors.linear.Ridge"}}
-    known, limit = (frame["accelerator"] != "H100 SXM").to_numpy(), 0.01
-    mean = fit(LastRoundPredictor(others=both, limit=limit), table, known).predict(frame[~known])[TARGET]
-    first = fit(LastRoundPredictor(others={"other": other}), table, known).predict(frame[~known])[TARGET]
+    known = (frame["accelerator"] != "H100 SXM").to_numpy()
+    limit = 0.01
+    mean = fit(
+        LastRoundPredictor(others=both, limit=limit),
+        table,
+        known,
+    ).predict(frame[~known])[TARGET]
+    first = fit(
+        LastRoundPredictor(others={"other": other}),
+        table,
+        known,
+    ).predict(frame[~known])[TARGET]
     assert 0 < np.abs(np.log(mean / first)).max() <= limit / 2 + 1e-9
 
 
 def test_distance_is_that_of_the_pair_the_accelerator_the_generation_or_none(table: Table) -> None:
-    frame = table.frame.astype({"task": "object", "accelerator": "object", "generation": "object"})
+    frame = table.frame.astype(
+        {
+            "task": "object",
+            "accelerator": "object",
+            "generation": "object",
+        }
+    )
     row = frame.iloc[[0]]
     rows = pd.concat(
         [

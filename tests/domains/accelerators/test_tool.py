@@ -22,7 +22,8 @@ from perfcast.inference.predict import predict_batch
 from perfcast.inference.prediction import Prediction
 from perfcast.utils.errors import UserError
 
-MLPERF, TASK = "mlperf_inference", "llama2-70b-99.9/Offline"
+MLPERF = "mlperf_inference"
+TASK = "llama2-70b-99.9/Offline"
 H100 = {"accelerator": "H100 SXM"}
 
 
@@ -36,7 +37,12 @@ def sized(onto: dict[str, object], *rows: dict[str, object], mix: str = "") -> S
     return size_fleet(read_machines(list(rows)), read_machines([onto]), chosen, request)
 
 
-def ranked(machines: list[dict[str, object]], by: str, targets: tuple[str, ...] = (), dataset: str = MLPERF) -> Ranking:
+def ranked(
+    machines: list[dict[str, object]],
+    by: str,
+    targets: tuple[str, ...] = (),
+    dataset: str = MLPERF,
+) -> Ranking:
     request = read_request(targets, champion(dataset), by=by)
     return rank_machines(read_machines(machines), champion(dataset), request)
 
@@ -49,7 +55,12 @@ def predicted(dataset: str, machine: dict[str, object], level: float = 0.9) -> P
 def newest_of(count: int) -> float:
     """Return the throughput of an H100 in systems of some size, of the newest round that has one."""
     frame = champion(MLPERF).reference_data.measured.frame
-    wanted = {"accelerator": "H100 SXM", "count": count, "task": task_of(MLPERF), "variant": "base"}
+    wanted = {
+        "accelerator": "H100 SXM",
+        "count": count,
+        "task": task_of(MLPERF),
+        "variant": "base",
+    }
     rows = frame[(frame[list(wanted)] == pd.Series(wanted)).all(axis=1)]
     return float(rows.loc[rows["published"] == rows["published"].max(), "throughput"].median())
 
@@ -79,7 +90,15 @@ def test_no_fleet_without_an_estimate_and_none_of_efficiency() -> None:
 
 def test_scores_of_a_ranking_are_those_of_systems() -> None:
     task = task_of(MLPERF)
-    systems = [{**H100, "accelerators": count, "price": 1000 * count, "name": str(count)} for count in (1, 4, 8)]
+    systems = [
+        {
+            **H100,
+            "accelerators": count,
+            "price": 1000 * count,
+            "name": str(count),
+        }
+        for count in (1, 4, 8)
+    ]
     ranking = ranked(systems, task)
     assert [each.name for each in ranking.candidates] == ["8", "4", "1"]
     alone = predicted(MLPERF, {**H100, "accelerators": 8, "task": task})
@@ -112,7 +131,15 @@ def test_per_watt_needs_measured_watts() -> None:
 
 
 def test_the_month_asked_is_the_year_of_an_answer() -> None:
-    entries = read_machines([{**H100, "accelerators": 8, "task": task_of(MLPERF)}])
+    entries = read_machines(
+        [
+            {
+                **H100,
+                "accelerators": 8,
+                "task": task_of(MLPERF),
+            }
+        ]
+    )
     (now,), (later,) = (
         predict_batch(entries, champion(MLPERF), PredictOptions(when=when)).machines
         for when in (None, pd.Timestamp("2027-07-01"))
@@ -126,7 +153,14 @@ def test_the_month_asked_is_the_year_of_an_answer() -> None:
 def test_published_results_of_a_system_are_found() -> None:
     frame = champion(MLPERF).reference_data.measured.frame
     row = frame[(frame["variant"] == "base") & (frame["is_processor"] == 0)].iloc[-1]
-    answer = predicted(MLPERF, {"accelerator": row["accelerator"], "accelerators": row["count"], "task": row["task"]})
+    answer = predicted(
+        MLPERF,
+        {
+            "accelerator": row["accelerator"],
+            "accelerators": row["count"],
+            "task": row["task"],
+        },
+    )
     (estimate,) = answer.estimates
     assert estimate.published is not None and not estimate.published.differs
 
@@ -135,8 +169,18 @@ def test_published_results_of_a_system_are_found() -> None:
 def test_published_results_of_a_served_model_are_those_of_its_gpus_and_batch(dataset: str, batch: int) -> None:
     frame = champion(dataset).reference_data.measured.frame
     chosen = frame[frame["concurrency"] == batch].iloc[0]
-    machine = {"model": chosen["model"], "gpu": chosen["gpu"], "gpus": chosen["gpus"], "batch": batch}
-    same = {"gpus": chosen["gpus"], "model": chosen["model"], "gpu": chosen["gpu"], "concurrency": batch}
+    machine = {
+        "model": chosen["model"],
+        "gpu": chosen["gpu"],
+        "gpus": chosen["gpus"],
+        "batch": batch,
+    }
+    same = {
+        "gpus": chosen["gpus"],
+        "model": chosen["model"],
+        "gpu": chosen["gpu"],
+        "concurrency": batch,
+    }
     if dataset == "ml_energy":
         machine["workload"] = same["workload"] = chosen["workload"]
     alike = frame[(frame[list(same)] == pd.Series(same)).all(axis=1)]
@@ -146,14 +190,37 @@ def test_published_results_of_a_served_model_are_those_of_its_gpus_and_batch(dat
 
 
 def test_a_gpu_without_a_number_is_one() -> None:
-    answer = predicted("ml_energy", {"model": "acorn/A-8B", "gpu": "B200", "batch": 64})
+    answer = predicted(
+        "ml_energy",
+        {
+            "model": "acorn/A-8B",
+            "gpu": "B200",
+            "batch": 64,
+        },
+    )
     assert answer.machine == "acorn/A-8B, 1 x B200, batch 64"
-    four = predicted("ml_energy", {"model": "acorn/A-8B", "gpu": "B200", "batch": 64, "tensor_parallel": 4})
+    four = predicted(
+        "ml_energy",
+        {
+            "model": "acorn/A-8B",
+            "gpu": "B200",
+            "batch": 64,
+            "tensor_parallel": 4,
+        },
+    )
     assert four.machine == "acorn/A-8B, 4 x B200, batch 64"
 
 
 def test_measured_power_is_named() -> None:
-    answer = predicted("mlperf_power", {**H100, "accelerators": 8, "task": task_of("mlperf_power")}, level=0.5)
+    answer = predicted(
+        "mlperf_power",
+        {
+            **H100,
+            "accelerators": 8,
+            "task": task_of("mlperf_power"),
+        },
+        level=0.5,
+    )
     assert any("measured system power" in note and ESTIMATE in note for note in answer.notes)
     assert answer.estimates[0].unit == "per J"
     assert answer.derived == ()
@@ -161,7 +228,11 @@ def test_measured_power_is_named() -> None:
 
 @pytest.mark.parametrize(("dataset", "batch", "items"), [("ml_energy", 64, 1e6), ("ml_energy_diffusion", 8, 1e3)])
 def test_energy_has_a_cost_where_a_price_is_given(dataset: str, batch: int, items: float) -> None:
-    machine: dict[str, object] = {"model": "acorn/A-8B", "gpu": "H100", "batch": batch}
+    machine: dict[str, object] = {
+        "model": "acorn/A-8B",
+        "gpu": "H100",
+        "batch": batch,
+    }
     names = {each.name: each for each in predicted(dataset, machine).derived}
     assert not any(name.startswith("electricity") for name in names)
     answer = predicted(dataset, {**machine, "electricity-price": 0.25})
@@ -181,7 +252,20 @@ def test_commands_answer_about_accelerators(tmp_path: Path, capsys: pytest.Captu
     fleet = tmp_path / "fleet.csv"
     fleet.write_text("accelerator,accelerators,count\nA100 SXM 80GB,8,12\nH100 SXM,8,4\nnobody,8,4\n")
     chosen = ["--dataset", MLPERF, "--results", str(results(MLPERF))]
-    assert main(["size", str(fleet), "--onto", "8 x B200", "--mix", f"{task_of(MLPERF)}:1", *chosen]) == 3
+    assert (
+        main(
+            [
+                "size",
+                str(fleet),
+                "--onto",
+                "8 x B200",
+                "--mix",
+                f"{task_of(MLPERF)}:1",
+                *chosen,
+            ]
+        )
+        == 3
+    )
     captured = capsys.readouterr()
     assert "8 x B200" in captured.out and ESTIMATE in " ".join(captured.out.split())
     assert "nobody" in captured.out
@@ -194,7 +278,15 @@ def given_facts(name: str) -> dict[str, float]:
     """Return the facts of the catalog that a user may type, with the kind of a processor."""
     row = read_accelerators().loc[name]
     facts = {fact: float(row[fact]) for fact in FACTS if pd.notna(row[fact])}
-    return {**facts, "is_processor": 1.0, "memory_gib": 512.0} if row["kind"] == "cpu" else facts
+    return (
+        {
+            **facts,
+            "is_processor": 1.0,
+            "memory_gib": 512.0,
+        }
+        if row["kind"] == "cpu"
+        else facts
+    )
 
 
 def test_a_clone_under_another_name_has_the_answer_of_its_original() -> None:
@@ -228,12 +320,26 @@ def test_power_of_a_vendor_without_measured_power_is_refused_in_one_line() -> No
 
 
 def test_weights_that_do_not_fit_are_refused() -> None:
-    machine = {"accelerator": "Mine 1", "bf16_tflops": 120, "memory_gb_per_s": 300, "memory_gib": 24, "accelerators": 1}
+    machine = {
+        "accelerator": "Mine 1",
+        "bf16_tflops": 120,
+        "memory_gb_per_s": 300,
+        "memory_gib": 24,
+        "accelerators": 1,
+    }
     answer = predicted(MLPERF, {**machine, "task": "llama2-70b/Offline"})
     assert answer.status == "refused" and answer.estimates == ()
     assert "llama2-70b/Offline cannot be predicted: the weights alone" in answer.message
     assert "use 2 or more accelerators" in answer.message
-    assert predicted(MLPERF, {**machine, "accelerators": 2, "task": "llama2-70b/Offline"}, level=0.05).estimates
+    assert predicted(
+        MLPERF,
+        {
+            **machine,
+            "accelerators": 2,
+            "task": "llama2-70b/Offline",
+        },
+        level=0.05,
+    ).estimates
 
 
 @pytest.mark.parametrize(
@@ -270,9 +376,27 @@ def test_only_the_newest_round_of_a_machine_counts() -> None:
 def test_limits_on_watts_and_racks_refuse_candidates() -> None:
     task = task_of(MLPERF)
     machines = [
-        {**H100, "accelerators": 8, "name": "fits", "watts": 6000, "racks": 1},
-        {**H100, "accelerators": 8, "name": "hot", "watts": 9000, "racks": 1},
-        {**H100, "accelerators": 8, "name": "large", "watts": 6000, "racks": 3},
+        {
+            **H100,
+            "accelerators": 8,
+            "name": "fits",
+            "watts": 6000,
+            "racks": 1,
+        },
+        {
+            **H100,
+            "accelerators": 8,
+            "name": "hot",
+            "watts": 9000,
+            "racks": 1,
+        },
+        {
+            **H100,
+            "accelerators": 8,
+            "name": "large",
+            "watts": 6000,
+            "racks": 3,
+        },
         {**H100, "accelerators": 8, "name": "unknown", "watts": 6000},
     ]
     ranking = ranked(machines, task, ("watts <= 7 kW", "racks < 2"))
@@ -295,7 +419,12 @@ def test_the_published_row_of_an_asked_configuration_is_shown_without_its_worklo
     frame = champion("ml_energy").reference_data.measured.frame
     for model, of_model in frame.groupby("model"):
         row = of_model[of_model["workload"] == of_model["workload"].mode()[0]].iloc[0]
-        machine = {"model": model, "gpu": row["gpu"], "gpus": row["gpus"], "batch": row["concurrency"]}
+        machine = {
+            "model": model,
+            "gpu": row["gpu"],
+            "gpus": row["gpus"],
+            "batch": row["concurrency"],
+        }
         answer = predicted("ml_energy", machine, level=0.5)
         assumed = {each.column: each.value for each in answer.values}["workload"]
         same = of_model[["workload", "gpu", "gpus", "concurrency"]] == [assumed, *row[["gpu", "gpus", "concurrency"]]]
@@ -307,7 +436,14 @@ def test_the_published_row_of_an_asked_configuration_is_shown_without_its_worklo
 
 
 def test_latencies_and_watts_have_units() -> None:
-    answer = predicted("ml_energy", {"model": "acorn/A-8B", "gpu": "B200", "batch": 64})
+    answer = predicted(
+        "ml_energy",
+        {
+            "model": "acorn/A-8B",
+            "gpu": "B200",
+            "batch": 64,
+        },
+    )
     units = {each.task: each.unit for each in answer.estimates}
     assert units.pop("watts") == "W"
     assert units and set(units.values()) == {"ms"}

@@ -19,7 +19,14 @@ NAMES = "m n k dtype transpose_a transpose_b threads warmups repeats seconds_med
 VALUES = "64 32 16 float32 0 1 2 2 5 1e-05 9e-06 0.02 6.5536 0 0"
 GOOD = dict(zip(f"{NAMES} order pass".split(), VALUES.split(), strict=True))
 TABLE = "host_gemm.csv.gz"
-MACHINE = {"cpu_model": "Any", "cores": 4, "l2_kib": 1024.0, "l3_kib": None, "memory_gib": "much", "flags": ["avx2"]}
+MACHINE = {
+    "cpu_model": "Any",
+    "cores": 4,
+    "l2_kib": 1024.0,
+    "l3_kib": None,
+    "memory_gib": "much",
+    "flags": ["avx2"],
+}
 
 
 def write(folder, rows, machine=MACHINE):
@@ -38,10 +45,22 @@ def test_build_makes_configuration_of_valid_row(tmp_path):
     built = host_gemm.build(write(tmp_path, [GOOD]), {})
     table = built.table
     row = table.frame.iloc[0]
-    expected = {"result_id": "float32-64x32x16-nt-t2", "shape": "64x32x16", "gflops": 6.5536, "source_line": 2}
+    expected = {
+        "result_id": "float32-64x32x16-nt-t2",
+        "shape": "64x32x16",
+        "gflops": 6.5536,
+        "source_line": 2,
+    }
     assert row[[*expected, "cores", "l2_kib"]].to_dict() == {**expected, "cores": 4, "l2_kib": 1024}
     assert table.select(role=Role.TARGET) == ["gflops"] and table.column_of(Tag.TASK) == "dtype"
-    assert table.select(tag=Tag.IDENTITY) == ["m", "n", "k", "transpose_a", "transpose_b", "threads"]
+    assert table.select(tag=Tag.IDENTITY) == [
+        "m",
+        "n",
+        "k",
+        "transpose_a",
+        "transpose_b",
+        "threads",
+    ]
     assert table.select(tag=Tag.BLOCK) == table.select(tag=Tag.ENTITY) == ["shape"]
     assert built.quality["machine_unknown"] == ["threads_per_core", "l1d_kib", "l3_kib", "memory_gib"]
     assert row[["l3_kib", "memory_gib", "threads_per_core"]].isna().all()
@@ -71,23 +90,50 @@ def test_build_quarantines_bad_row_with_reason_and_by_max_spread(tmp_path):
 
 def test_build_keeps_steadiest_repetition_and_quarantines_malformed_lines(tmp_path):
     spreads = (("0.2", "1"), ("0.01", "7"), ("0.02", "2"))
-    rows = [{**GOOD, "seconds_spread": spread, "warmups": warmups} for spread, warmups in spreads]
+    rows = [
+        {
+            **GOOD,
+            "seconds_spread": spread,
+            "warmups": warmups,
+        }
+        for spread, warmups in spreads
+    ]
     built = host_gemm.build(write(tmp_path, rows), {})
     assert built.table.frame["warmups"].tolist() == [7] and built.merged == {"duplicate_configuration": 2}
     built = host_gemm.build(write(tmp_path, [{**GOOD, "dtype": "?"}]), {})
     assert (len(built.table.frame), len(built.rejected)) == (0, 1)
-    raw, path = write(tmp_path, [GOOD]), tmp_path / TABLE
+    raw = write(tmp_path, [GOOD])
+    path = tmp_path / TABLE
     header, row = gzip.decompress(path.read_bytes()).decode().splitlines()
-    text = "\n".join([header, row, f"{row},1", header, "", row.replace("float32", "float32\udcff"), "1,2"])
+    text = "\n".join(
+        [
+            header,
+            row,
+            f"{row},1",
+            header,
+            "",
+            row.replace("float32", "float32\udcff"),
+            "1,2",
+        ]
+    )
     path.write_bytes(gzip.compress(text.encode(errors="surrogateescape")))
     built = host_gemm.build(raw, {})
-    expected = {3: "wrong_field_count", 4: "repeated_header", 6: "not_utf8", 7: "wrong_field_count"}
+    expected = {
+        3: "wrong_field_count",
+        4: "repeated_header",
+        6: "not_utf8",
+        7: "wrong_field_count",
+    }
     assert dict(built.rejected[["line", "reason"]].to_numpy()) == expected and built.rows_in == 5
 
 
 def test_build_refuses_a_broken_or_absent_file(tmp_path):
     for name, content, message in (
-        (TABLE, ",".join([*GOOD, "m"]).encode() + b"\n", "once"),
+        (
+            TABLE,
+            ",".join([*GOOD, "m"]).encode() + b"\n",
+            "once",
+        ),
         (TABLE, b"m,n\n1,2\n", "'k'"),
         (TABLE, None, "host_gemm.csv.gz"),
         ("host_gemm.json", b"[]", r"host_gemm\.json"),
@@ -163,14 +209,19 @@ def test_build_keeps_merges_and_rejects_records_and_marks_a_shared_device(tmp_pa
     built = build_gpperf(tmp_path, MEASURED + MEASURED, "512,512,512,any,nn\n\n512,512,512,other,nn\n")
     assert built.merged == {"repeated_configuration": 3} and set(built.table.frame["device_state"]) == {"alone"}
     assert [entry[:2] for entry in gpperf_reasons(built)] == [(1, "did_not_run"), (3, "did_not_run")]
-    idle, free = " 1 MiB, 0 %", " 28, 0, 0,"
-    for old, new in ((idle, " 168 MiB, 0 %"), (idle, " 1 MiB, 40 %"), (free, " 28, 100, 0,")):
+    idle = " 1 MiB, 0 %"
+    free = " 28, 0, 0,"
+    for old, new in (
+        (idle, " 168 MiB, 0 %"),
+        (idle, " 1 MiB, 40 %"),
+        (free, " 28, 100, 0,"),
+    ):
         assert list(build_gpperf(tmp_path, TEXT.replace(old, new, 1)).table.frame["device_state"]) == ["shared"]
 
 
 BAD = {
-    "cut off": ("\n".join(RECORD[:4]) + "\n", "wrong_line_count", "4 lines, a record has 7"),
-    "eight lines": ("\n".join([*RECORD[:3], RECORD[2], *RECORD[3:]]), "wrong_line_count", "8 lines, a record has 7"),
+    "cut off": ("\n".join(RECORD[:4]) + "\n", "wrong_line_count", "4 lines, a record has 7",),
+    "eight lines": ("\n".join([*RECORD[:3], RECORD[2], *RECORD[3:]]), "wrong_line_count", "8 lines, a record has 7",),
     "a field too few": (TEXT.replace(",,[N/A]", ",[N/A]"), "wrong_field_count", "34 fields, the first line has 35"),
     "another description": (TEXT.replace("uses_", "has_"), "wrong_description", "has_shared_memory,0"),
     "results missing": (TEXT.replace("1024,,,1073.742", "1024"), "wrong_description", "problem_size_k,1024"),
@@ -208,7 +259,11 @@ def write_records(parts, end):
     lines = []
     for first, values in parts:
         described = [f"{name},{value}" for name, value in zip(DESCRIPTION, values, strict=False)]
-        lines += [",".join(first), *described[:-1], ",".join([described[-1], *values[len(DESCRIPTION) :]])]
+        lines += [
+            ",".join(first),
+            *described[:-1],
+            ",".join([described[-1], *values[len(DESCRIPTION) :]]),
+        ]
     return end.join(lines)
 
 
@@ -223,7 +278,8 @@ def test_parse_records_returns_every_field(parts, end):
 
 @given(st.lists(st.sampled_from([*RECORD, "", "1,2,3,4,", "stray", ","]), max_size=40).map("\n".join) | st.text())
 def test_parse_records_assigns_every_line_to_one_record(text):
-    parsed, lines = list(parse_records(text)), [line.rstrip("\r") for line in text.split("\n")]
+    parsed = list(parse_records(text))
+    lines = [line.rstrip("\r") for line in text.split("\n")]
     begins = [record.line for record in parsed]
     assert begins == sorted(set(begins))
     filled = [number for number, line in enumerate(lines, 1) if line]

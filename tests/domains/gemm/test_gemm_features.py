@@ -9,11 +9,24 @@ import pytest
 from perfcast.domains.gemm.features import gemm, gemm_costs, gpu_gemm
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table, infer_columns
 
-MACHINE = {"cores": 4, "l1d_kib": 32, "l2_kib": 64, "l3_kib": 1024}
+MACHINE = {
+    "cores": 4,
+    "l1d_kib": 32,
+    "l2_kib": 64,
+    "l3_kib": 1024,
+}
 
 
 def table(**changed):
-    row = {"m": 64, "n": 48, "k": 10, "dtype": "float32", "transpose_a": 0, "transpose_b": 0, "threads": 2}
+    row = {
+        "m": 64,
+        "n": 48,
+        "k": 10,
+        "dtype": "float32",
+        "transpose_a": 0,
+        "transpose_b": 0,
+        "threads": 2,
+    }
     frame = pd.DataFrame([{**row, **MACHINE, **changed}])
     columns = [
         Column(name, Kind.CATEGORICAL if name == "dtype" else Kind.NUMERICAL, Role.FEATURE, "problem")
@@ -42,7 +55,8 @@ def test_work_and_traffic():
 
 
 def test_shape_alignment_and_strides():
-    row, turned = derived(), derived(m=48, n=64)
+    row = derived()
+    turned = derived(m=48, n=64)
     assert (row["side_min"], row["side_max"]) == (10, 64)
     assert row["aspect_mn"] == pytest.approx(-turned["aspect_mn"])
     assert row["aspect_mn"] == pytest.approx(math.log(64 / 48), rel=1e-9)
@@ -83,7 +97,15 @@ GPU = {
     "l2_mib": 2.0,
     "gb_per_s": 500.0,
 }
-CORES = {"m": 20.0, "n": 32.0, "k": 300.0, "dtype": "float32", "transpose_a": 1.0, "transpose_b": 0.0, "threads": 2.0}
+CORES = {
+    "m": 20.0,
+    "n": 32.0,
+    "k": 300.0,
+    "dtype": "float32",
+    "transpose_a": 1.0,
+    "transpose_b": 0.0,
+    "threads": 2.0,
+}
 
 
 def derived_costs(module, known, **changed):
@@ -97,11 +119,13 @@ def test_waves_traffic_and_the_two_roofs_on_a_gpu():
     assert row["wave_use"] == pytest.approx(12 / 20)
     assert row["tile_use"] == pytest.approx(512 * 300 / (12 * 128 * 128))
     assert derived_costs(gpu_gemm, GPU, m=300.0).frame.iloc[0]["waves"] == 1
-    without, with_it = derived_costs(gpu_gemm, GPU).frame.iloc[0], derived_costs(gpu_gemm, GPU, beta=0.5).frame.iloc[0]
+    without = derived_costs(gpu_gemm, GPU).frame.iloc[0]
+    with_it = derived_costs(gpu_gemm, GPU, beta=0.5).frame.iloc[0]
     assert (without["mb_old"], with_it["mb_old"]) == (0, pytest.approx(4 * 512 * 300 / 1e6))
     assert with_it["mb_touched"] - without["mb_touched"] == pytest.approx(with_it["mb_old"])
     row = derived_costs(gpu_gemm, GPU).frame.iloc[0]
-    flops, touched = 2 * 512 * 300 * 100, 4 * (512 * 100 + 100 * 300 + 512 * 300)
+    flops = 2 * 512 * 300 * 100
+    touched = 4 * (512 * 100 + 100 * 300 + 512 * 300)
     assert (row["mflop"], row["mb_touched"]) == (pytest.approx(flops / 1e6), pytest.approx(touched / 1e6))
     assert row["flop_per_byte"] == pytest.approx(flops / touched)
     assert row["compute_ms"] == pytest.approx(1e3 * flops / (2 * 10 * 128 * 2e9))
@@ -119,6 +143,10 @@ def test_amounts_of_a_product_on_cores():
     assert row["filled_mflop"] == pytest.approx(32 * 32 * 300 / 1e6)
     assert (row["mb_a"], row["mb_b"], row["mb_c"]) == pytest.approx((0.024, 0.0384, 0.00256))
     assert row["mb_c_again"] == pytest.approx(0.00256 * 2 / 2)
-    assert (row["mb_a_strided"], row["mb_b_strided"], row["further_threads"]) == pytest.approx((0.024, 0, 1))
+    assert (
+        row["mb_a_strided"],
+        row["mb_b_strided"],
+        row["further_threads"],
+    ) == pytest.approx((0.024, 0, 1))
     assert table.select(tag=Tag.WORK) == ["work_mflop"]
     assert row["work_mflop"] == pytest.approx(2 * 20 * 32 * 300 / 1e6)

@@ -36,12 +36,17 @@ def test_configurations_are_distinct_and_the_steadiest_timings_are_kept():
 
 def test_the_product_of_every_layout_is_what_is_timed(monkeypatch):
     results = []
-    monkeypatch.setattr(gemm, "time_product", lambda product: (0, [product().clone().numpy()[0, 0]] * 2, False))
+    monkeypatch.setattr(
+        gemm,
+        "time_product",
+        lambda product: (0, [product().clone().numpy()[0, 0]] * 2, False),
+    )
     monkeypatch.setattr(gemm, "relative_spread", lambda samples: results.append(samples[0]) or 0.0)
     layouts = [gemm.Gemm(17, 19, 23, "float64", a, b, 1) for a in (False, True) for b in (False, True)]
     measured = gemm.measure(layouts, budget_seconds=0.0, seed=0)
     pool = (torch.rand(17 * 23 + 23 * 19 + 99, generator=torch.Generator().manual_seed(0)) - 0.5).double().numpy()
-    a, b = pool[: 17 * 23], pool[17 * 23 : 17 * 23 + 23 * 19]
+    a = pool[: 17 * 23]
+    b = pool[17 * 23 : 17 * 23 + 23 * 19]
     for each, timed in measured.items():
         left = a.reshape((23, 17)).T if each.transpose_a else a.reshape((17, 23))
         right = b.reshape((19, 23)).T if each.transpose_b else b.reshape((23, 19))
@@ -54,7 +59,8 @@ def timing(spread=0.01, interrupted=False):
 
 def repetitions(results, budget, seed=0):
     """Measure the named results, one second each; each call of a name takes its next timing."""
-    now, queues = [0.0], {name: list(values) for name, values in results.items()}
+    now = [0.0]
+    queues = {name: list(values) for name, values in results.items()}
 
     def time_one(name, order, round_number):
         now[0] += 1
@@ -69,7 +75,11 @@ def repetitions(results, budget, seed=0):
 
 def test_remaining_budget_repeats_unsteady_cases():
     results = {name: [timing()] for name in "abcdefgh"}
-    results["unsteady"] = [timing(spread=0.5), timing(spread=0.4), timing(spread=0.02)]
+    results["unsteady"] = [
+        timing(spread=0.5),
+        timing(spread=0.4),
+        timing(spread=0.02),
+    ]
     results["interrupted"] = [timing(interrupted=True), timing()]
     timings = repetitions(results, budget=100)
     again = [name for name, _ in timings[10:]]
@@ -84,9 +94,17 @@ def test_the_order_is_seeded_the_budget_can_end_the_first_round_and_clean_timing
     first, same, other = ([name for name, _ in repetitions(results, 100, seed)] for seed in (0, 0, 1))
     assert first == same != other
     assert len(repetitions(results, budget=4.5)) == 5
-    timings = [timing(spread=0.3), timing(spread=0.01, interrupted=True), timing(spread=0.2)]
+    timings = [
+        timing(spread=0.3),
+        timing(spread=0.01, interrupted=True),
+        timing(spread=0.2),
+    ]
     seen = []
-    best = microbench_timing.keep_steadiest((("a", each) for each in timings), 1, lambda *done: seen.append(done))
+    best = microbench_timing.keep_steadiest(
+        (("a", each) for each in timings),
+        1,
+        lambda *done: seen.append(done),
+    )
     assert best == {"a": timing(spread=0.2)}
     assert seen == [(1, 1, 0), (1, 1, 1), (1, 1, 2)]
 
@@ -156,7 +174,18 @@ def test_interrupted_measurement_keeps_what_it_has(tmp_path, capsys, monkeypatch
     monkeypatch.setattr(microbench_timing, "in_rounds", interrupted)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
     try:
-        assert main([*MEASURE, "--budget-minutes", "1", "--out", str(tmp_path)]) == 0
+        assert (
+            main(
+                [
+                    *MEASURE,
+                    "--budget-minutes",
+                    "1",
+                    "--out",
+                    str(tmp_path),
+                ]
+            )
+            == 0
+        )
     finally:
         signal.signal(signal.SIGINT, before)
     assert len(pd.read_csv(tmp_path / "host_gemm.csv.gz")) == 3

@@ -18,7 +18,8 @@ def folder(tmp_path_factory):
     return path
 
 
-TENANT, USAGE = ["run", "attempt", "tenant"], "group.cpu.usage_seconds"
+TENANT = ["run", "attempt", "tenant"]
+USAGE = "group.cpu.usage_seconds"
 
 
 def build(folder):
@@ -43,16 +44,58 @@ def changed(folder, tmp_path, change):
 
 
 def test_windows_and_means_are_of_earlier_seconds_of_the_same_tenant():
-    rows = [(0, 1, 0, 1), (0, 1, 0, 2), (0, 1, 0, 5), (0, 1, 1, 5), (1, 1, 0, 2), (0, 1, 0, 3)]
+    rows = [
+        (0, 1, 0, 1),
+        (0, 1, 0, 2),
+        (0, 1, 0, 5),
+        (0, 1, 1, 5),
+        (1, 1, 0, 2),
+        (0, 1, 0, 3),
+    ]
     positions = host_interference.window_positions(pd.DataFrame(rows, columns=[*TENANT, "second"]), 4)
     first = [[-1, -1, -1, 0], [-1, -1, 0, 1], [1, 5, -1, 2]]
-    assert positions.tolist() == [*first, [-1, -1, -1, 3], [-1, -1, -1, 4], [-1, 0, 1, 5]]
+    assert positions.tolist() == [
+        *first,
+        [-1, -1, -1, 3],
+        [-1, -1, -1, 4],
+        [-1, 0, 1, 5],
+    ]
     windows = host_interference.take_windows(pd.Series([1.0, 2.0, 3.0, 4.0, np.inf, 6.0]), positions[[2, 4]])
     np.testing.assert_array_equal(windows, [[2, 6, np.nan, 3], [np.nan] * 4])
-    runs, tenants, seconds = [0] * 8 + [1], [0] * 5 + [1] * 3 + [0], [3, 1, 2, 5, 6, 1, 2, 3, 3]
-    phases = ["together", "alone", "alone", "alone", "together", "alone", "alone", "together", "together"]
-    frame = pd.DataFrame({"run": runs, "attempt": 1, "tenant": tenants, "second": seconds, "phase": phases})
-    frame["metric"] = [50.0, 10.0, 30.0, 500.0, 70.0, 7.0, np.nan, 1.0, 1.0]
+    runs = [0] * 8 + [1]
+    tenants = [0] * 5 + [1] * 3 + [0]
+    seconds = [3, 1, 2, 5, 6, 1, 2, 3, 3]
+    phases = [
+        "together",
+        "alone",
+        "alone",
+        "alone",
+        "together",
+        "alone",
+        "alone",
+        "together",
+        "together",
+    ]
+    frame = pd.DataFrame(
+        {
+            "run": runs,
+            "attempt": 1,
+            "tenant": tenants,
+            "second": seconds,
+            "phase": phases,
+        }
+    )
+    frame["metric"] = [
+        50.0,
+        10.0,
+        30.0,
+        500.0,
+        70.0,
+        7.0,
+        np.nan,
+        1.0,
+        1.0,
+    ]
     means = host_interference.average_alone(frame, ["metric"])[:, 0]
     np.testing.assert_allclose(means, [20, np.nan, 10, 20, 180, np.nan, 7, 7, np.nan])
 
@@ -68,12 +111,25 @@ def test_rows_keep_their_own_second_and_label_and_the_cores_of_the_placement(bui
     assert str(row["victim"]) in row["tenants"].split("+")
     assert built.quality["shares_below_least"] >= 1 and table.frame["share"].min() == 0.01, "without work"
     features = set(table.select(role="feature"))
-    assert not features & {*source.LABELS, "victim", "aggressors", "intensity", "aggressor_intensity", "clock", "phase"}
+    assert not features & {
+        *source.LABELS,
+        "victim",
+        "aggressors",
+        "intensity",
+        "aggressor_intensity",
+        "clock",
+        "phase",
+    }
     alone = table.frame[table.frame["is_reference"] == 1]
     assert len(alone) and (alone["aggressors"] == "").all()
     assert alone.loc[alone["quantity"] == "throughput", "share"].between(0.9, 1.1).all()
     frame = built.table.frame
-    for placement, cores in {"same_core": 1.0, "other_core": 1.0, "shared_cores": 2.0, "memory": 2.0}.items():
+    for placement, cores in {
+        "same_core": 1.0,
+        "other_core": 1.0,
+        "shared_cores": 2.0,
+        "memory": 2.0,
+    }.items():
         assert (frame.loc[frame["placement"] == placement, "cores"] == cores).all()
     assert frame.loc[frame["placement"] == "quota", "cores"].isin([0.7, 1.0, 1.4]).all()
     pinned = frame[frame["placement"] == "other_core"]
@@ -117,7 +173,8 @@ def test_a_broken_table_is_one_line(folder, tmp_path):
 
 
 def test_a_known_tenant_adds_its_means_alone_and_nothing_else(folder, built, seconds):
-    known, plain = host_interference.build_known({"host_interference": folder}, {}).table, built.table
+    known = host_interference.build_known({"host_interference": folder}, {}).table
+    plain = built.table
     assert (known.dataset, plain.dataset) == ("host_interference_known", "host_interference")
     pd.testing.assert_frame_equal(known.frame[list(plain.frame)], plain.frame)
     added = known.columns[len(plain.columns) :]

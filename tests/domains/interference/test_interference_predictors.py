@@ -26,7 +26,11 @@ def table(tmp_path_factory):
 
 
 def fit(predictor, table, rows):
-    return predictor.fit(table.frame[rows], table.frame.loc[rows, ["share"]], columns=table.columns)
+    return predictor.fit(
+        table.frame[rows],
+        table.frame.loc[rows, ["share"]],
+        columns=table.columns,
+    )
 
 
 def test_the_order_of_errors_on_unseen_victims_is_that_of_the_law(table):
@@ -46,36 +50,37 @@ def test_the_order_of_errors_on_unseen_victims_is_that_of_the_law(table):
     assert schedstat < error(share_laws.PressureStallPredictor()) < median
 
 
-def test_a_network_reads_seconds_and_shows_its_attention(table):
+def test_a_network_reads_seconds(table):
     predictor = CloudFormer(**SMALL)
     predictor.without_columns = ("*@*",)
     rows = np.arange(len(table.frame)) % 3 > 0
     fit(predictor, table, rows)
-    metric, names = "group.processes.run_share", predictor.input_names()
+    metric = "group.processes.run_share"
+    names = predictor.input_names()
     assert metric in names and not [name for name in names if "@" in name]
     tested = table.frame[~rows].head(20)
     seen = tested.assign(**{metric: table.frame[metric].iloc[[0] * 20].set_axis(tested.index)})
     expected = predictor.predict(tested)
     assert not predictor.predict(seen).equals(expected)
     pd.testing.assert_frame_equal(reloaded(predictor).predict(tested), expected)
-    maps = predictor.attention(tested)
-    assert maps.intra["time"].shape == (1, 10)
-    assert {"(static)", metric} <= set(maps.intra["metrics"].columns)
-    for frame in (*maps.intra.values(), maps.inter):
-        np.testing.assert_allclose(frame.sum(axis=1), 1, rtol=1e-5)
 
 
 def columns(*names):
+    shares = [Column(name, Kind.NUMERICAL, Role.FEATURE, "shares") for name in names]
     return (
         Column("victim", Kind.CATEGORICAL, Role.KEY, "run", tags=(Tag.ENTITY,)),
-        *(Column(name, Kind.NUMERICAL, Role.FEATURE, "shares") for name in names),
+        *shares,
         Column("share", Kind.NUMERICAL, Role.TARGET, "run"),
     )
 
 
 def test_laws_are_products_of_known_shares_or_medians():
     names = ["schedstat_share", "victim_cpu_unstalled", "victim_io_unstalled", "machine_cpu_unstalled"]
-    values = [[0.5, 0.8, 0.5, 0.1], [np.nan, 0.8, np.nan, 0.1], [0.0, np.nan, np.nan, 0.1]]
+    values = [
+        [0.5, 0.8, 0.5, 0.1],
+        [np.nan, 0.8, np.nan, 0.1],
+        [0.0, np.nan, np.nan, 0.1],
+    ]
     X = pd.DataFrame(values, columns=names).assign(victim="a")
     y = pd.DataFrame({"share": [0.9, 0.7, 0.6]})
 
@@ -88,7 +93,8 @@ def test_laws_are_products_of_known_shares_or_medians():
     assert predict(share_laws.PressureStallPredictor, X, y, X) == pytest.approx([0.4, 0.8, 0.7])
     machine = X[["victim", names[-1]]]
     assert predict(share_laws.PressureStallPredictor, machine, y, machine) == pytest.approx([0.1] * 3)
-    X, y = pd.DataFrame({"victim": [*"aaabb"]}), pd.DataFrame({"share": [0.2, 0.4, 0.5, 0.9, 0.9]})
+    X = pd.DataFrame({"victim": [*"aaabb"]})
+    y = pd.DataFrame({"share": [0.2, 0.4, 0.5, 0.9, 0.9]})
     X_test = pd.DataFrame({"victim": ["a", "b", "new", None]})
     assert predict(share_laws.EntityMedianPredictor, X, y, X_test) == pytest.approx([0.4, 0.9, 0.5, 0.5])
 
@@ -101,7 +107,8 @@ def known_tenants(count=400):
     columns = (
         Column("id", Kind.CATEGORICAL, Role.KEY, "problem", tags=(Tag.ROW,)),
         Column("task", Kind.CATEGORICAL, Role.KEY, "problem", tags=(Tag.TASK,)),
-        *(Column(name, Kind.NUMERICAL, Role.FEATURE, "alone") for name in ("work_of_alone", "use_of_alone")),
+        Column("work_of_alone", Kind.NUMERICAL, Role.FEATURE, "alone"),
+        Column("use_of_alone", Kind.NUMERICAL, Role.FEATURE, "alone"),
         Column("share", Kind.NUMERICAL, Role.TARGET, "problem", "share of alone"),
     )
     return Table("tenants", frame, columns, {})

@@ -12,7 +12,9 @@ from perfcast.schema.sequences import from_matrix
 from perfcast.schema.table import Column, Kind, Role, build_table
 
 NAN = np.nan
-RUN, READS, WRITES = "group.processes.run_seconds", "group.processes.syscr", "group.processes.syscw"
+RUN = "group.processes.run_seconds"
+READS = "group.processes.syscr"
+WRITES = "group.processes.syscw"
 
 
 def table(metrics, **numbers):
@@ -51,7 +53,11 @@ def test_statistics_are_named_after_their_metric_and_keep_its_group():
     assert [column.name for column in added[:2]] == ["stat.idle@mean", "stat.idle@deviation"]
     assert {column.group for column in added} == {"cpu"}
     row = derived.frame.iloc[0]
-    assert (row["stat.idle@mean"], row["stat.idle@slope"], row["net@mean"]) == (2, 1, 0)
+    assert (
+        row["stat.idle@mean"],
+        row["stat.idle@slope"],
+        row["net@mean"],
+    ) == (2, 1, 0)
     assert np.isnan(row["net@last"])
 
 
@@ -89,8 +95,16 @@ def test_use_and_work_are_ratios_to_alone_which_end_at_ten():
     np.testing.assert_allclose(derived[WORK], derived[USE])
     lacking = make({RUN: [0.5]}, {READS: [3.0]})
     assert alone_ratios.derive(lacking).columns == lacking.columns
-    now = {RUN: [0.5, 0.5, 0.5], READS: [30.0, 10.0, 900.0], WRITES: [20.0, 0.0, 0.0]}
-    alone = {RUN: [1.0, 1.0, 1.0], READS: [100.0, 49.0, 600.0], WRITES: [100.0, 0.0, 0.0]}
+    now = {
+        RUN: [0.5, 0.5, 0.5],
+        READS: [30.0, 10.0, 900.0],
+        WRITES: [20.0, 0.0, 0.0],
+    }
+    alone = {
+        RUN: [1.0, 1.0, 1.0],
+        READS: [100.0, 49.0, 600.0],
+        WRITES: [100.0, 0.0, 0.0],
+    }
     derived = alone_ratios.derive(make(now, alone)).frame
     np.testing.assert_allclose(derived[WORK], [0.25, 0.5, 1.0], rtol=1e-6)
     np.testing.assert_allclose(derived[USE], 0.5, rtol=1e-6)

@@ -19,7 +19,15 @@ BYTES = {"bf16": 2.0, "fp8": 1.0, "int4": 0.53}
 DEPLOYMENTS = st.fixed_dictionaries(
     {
         "gpu": st.sampled_from(["H100", "H200", "B200", "L40S"]),
-        "model": st.sampled_from(["llama-3.1-8b", "llama-3.1-70b", "qwen3-32b", "deepseek-r1", "gpt-oss-120b"]),
+        "model": st.sampled_from(
+            [
+                "llama-3.1-8b",
+                "llama-3.1-70b",
+                "qwen3-32b",
+                "deepseek-r1",
+                "gpt-oss-120b",
+            ]
+        ),
         "batch": st.integers(1, 3000),
         "input": st.integers(1, 30_000),
         "output": st.integers(1, 8000),
@@ -73,12 +81,15 @@ def test_nothing_is_faster_than_memory_and_arithmetic(deployment):
     answers = answer(deployment, "batch", [deployment["batch"]])
     assume(answers)
     (prediction,) = answers.values()
-    gpu, model = read_gpus().loc[deployment["gpu"]], _shape(deployment["model"])
-    size, gpus = BYTES[deployment["precision"]], deployment["tensor-parallel"]
+    gpu = read_gpus().loc[deployment["gpu"]]
+    model = _shape(deployment["model"])
+    size = BYTES[deployment["precision"]]
+    gpus = deployment["tensor-parallel"]
     element = 1.0 if deployment["precision"] == "fp8" else 2.0
     length = deployment["input"] + deployment["output"] / 2
     tokens = model["full_layers"] * length + model["window_layers"] * min(length, model["window"])
-    cache, weights = model["kv_elements"] * tokens * element, model["total_params_1e9"] * 1e9 * size
+    cache = model["kv_elements"] * tokens * element
+    weights = model["total_params_1e9"] * 1e9 * size
     running = max(min(deployment["batch"], (0.9 * gpus * gpu["memory_gib"] * 2**30 - weights) / cache), 1.0)
     share = model["experts_per_token"] / model["experts"] if model["experts"] else 1.0
     shared = 0.35 * model["active_params_1e9"] / model["total_params_1e9"] if model["experts"] else 0.0

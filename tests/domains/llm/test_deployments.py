@@ -29,7 +29,11 @@ ENTRY = MachineEntry(1, "it", KNOWN)
 
 
 def predict(options=PLAIN, **changed):
-    entry = MachineEntry(1, "it", {name: value for name, value in {**KNOWN, **changed}.items() if value is not None})
+    entry = MachineEntry(
+        1,
+        "it",
+        {name: value for name, value in {**KNOWN, **changed}.items() if value is not None},
+    )
     (prediction,) = predict_machines(parse_machines([entry], champion()), champion(), options)
     return prediction
 
@@ -64,14 +68,44 @@ def test_layouts():
     for changed, layout in (
         ({"model": "gpt-oss-120b"}, (4, 4, 4, 1)),
         ({"model": "gpt-oss-120b", "expert-parallel": 4}, (4, 4, 1, 4)),
-        ({"model": "gpt-oss-120b", "tensor-parallel": 1, "attention-dp": 4}, (4, 1, 1, 4)),
-        ({"model": "gpt-oss-120b", "tensor-parallel": 2, "attention-dp": 2, "moe-tp": 2}, (4, 2, 2, 2)),
+        (
+            {
+                "model": "gpt-oss-120b",
+                "tensor-parallel": 1,
+                "attention-dp": 4,
+            },
+            (4, 1, 1, 4),
+        ),
+        (
+            {
+                "model": "gpt-oss-120b",
+                "tensor-parallel": 2,
+                "attention-dp": 2,
+                "moe-tp": 2,
+            },
+            (4, 2, 2, 2),
+        ),
         ({"tensor-parallel": None, "gpus": 8}, (8, 8, 1, 1)),
         ({"pipeline-parallel": 2}, (8, 4, 1, 1)),
         # without a layout the fewest GPUs that hold the model are assumed
         ({"tensor-parallel": None, "precision": "fp8"}, (1, 1, 1, 1)),
-        ({"tensor-parallel": None, "precision": "bf16", "batch": 64}, (2, 2, 1, 1)),
-        ({"tensor-parallel": None, "gpu": "H100", "model": "deepseek-r1", "precision": "fp8"}, (16, 16, 16, 1)),
+        (
+            {
+                "tensor-parallel": None,
+                "precision": "bf16",
+                "batch": 64,
+            },
+            (2, 2, 1, 1),
+        ),
+        (
+            {
+                "tensor-parallel": None,
+                "gpu": "H100",
+                "model": "deepseek-r1",
+                "precision": "fp8",
+            },
+            (16, 16, 16, 1),
+        ),
     ):
         known = values(**changed)
         assert tuple(known[name][0] for name in LAYOUT) == layout
@@ -98,7 +132,15 @@ def test_refusals():
         ({"model": "gpt-oss-120b", "expert-parallel": 8}, "expert-parallel: experts on 8 GPUs are more than the 4 "),
         ({"precision": "bf16", "gpu": "H100", "tensor-parallel": 1}, "132 GiB, more than the 72 GiB that are 90 %"),
         ({"model": "deepseek-r1", "gpu": "H100"}, "in the smallest format take"),
-        ({"gpu": "H100", "tensor-parallel": 1, "precision": "fp8", "input": 100_000}, "cache of one request"),
+        (
+            {
+                "gpu": "H100",
+                "tensor-parallel": 1,
+                "precision": "fp8",
+                "input": 100_000,
+            },
+            "cache of one request",
+        ),
         ({"tensor-parallel": 3}, "tensor-parallel: 3 GPUs cannot share 64 heads of attention"),
         ({"tensor-parallel": None, "gpus": 7}, "gpus: 7 GPUs cannot share 64 heads"),
         ({"model": "phi-4", "tensor-parallel": 4}, "4 GPUs cannot share 40 heads of attention with 10 of keys"),
@@ -132,7 +174,8 @@ def test_a_model_comes_from_its_config(tmp_path):
     rules = find_rules("llm_serving")
     read = rules.read_files({**KNOWN, "model": str(path)})
     assert read["model"] == "mine (config.json)" and read["layers"] == 80
-    named, described = predict(precision="fp8"), predict(precision="fp8", **read)
+    named = predict(precision="fp8")
+    described = predict(precision="fp8", **read)
     assert "no data names the model" in described.notes[0]
     for known, other in zip(named.estimates, described.estimates, strict=True):
         assert other.median == pytest.approx(known.median, rel=0.02)
@@ -143,7 +186,8 @@ def test_a_model_comes_from_its_config(tmp_path):
 def test_notes_tell_what_was_never_measured_and_what_is_assumed_breaks_no_limit():
     (note,) = predict(model="gpt-oss-120b", precision="fp4").notes
     assert note == "H200 has no fp4 arithmetic: the weights are stored in it, and computed in bfloat16"
-    (note,) = predict(precision="fp8", **{"tensor-parallel": 1, "batch": 256, "input": 8192}).notes
+    large = {"tensor-parallel": 1, "batch": 256, "input": 8192}
+    (note,) = predict(precision="fp8", **large).notes
     assert "requests fit in memory at once" in note
     first, *_ = predict(gpu="L40S", model="mistral-7b").notes
     assert first == "never measured: the GPU L40S, the model Mistral-7B"
@@ -170,7 +214,12 @@ def test_an_assumed_number_format_is_named_with_the_formats_that_do_not_fit():
     formats = values()["precision"][0]
     assert f"the number format {formats} is assumed; give precision" in predict(EXPLAINED).notes
     assert not any("number format" in note for note in predict(EXPLAINED, precision="fp8").notes)
-    cells = {"precision": "int4", "gpus": 1.0, "memory_gib": 44.99, "total_params_1e9": 70.6}
+    cells = {
+        "precision": "int4",
+        "gpus": 1.0,
+        "memory_gib": 44.99,
+        "total_params_1e9": 70.6,
+    }
     (note,) = find_rules("llm_serving").list_assumed_notes(cells, {"precision"})
     assert note == (
         "the number format int4 is assumed: weights in bf16 and fp8 do not fit into 40 GiB of memory; give precision"
@@ -178,7 +227,8 @@ def test_an_assumed_number_format_is_named_with_the_formats_that_do_not_fit():
 
 
 def test_the_note_on_waiting_requests_counts_whole_ones():
-    answer = predict(precision="fp8", **{"tensor-parallel": 1, "batch": 128, "input": 4100})
+    load = {"tensor-parallel": 1, "batch": 128, "input": 4100}
+    answer = predict(precision="fp8", **load)
     cache = 80 * 2048 * (4100 + 128)  # bytes: 8-bit keys and values of 80 layers, half of the answer
     fitting = (0.9 * 141 * 2**30 - 70.6e9) / cache
     assert fitting % 1 > 0.5, "rounding would count one too many"
@@ -200,13 +250,25 @@ def test_derived_quantities_follow_from_the_latencies():
     seconds, slow = (
         (first + 256 * each) / 1000 for first, each in ((ttft.median, tpot.median), (ttft.high, tpot.high))
     )
-    medians = {"": 32 * 256 / seconds, "_per_user": 256 / seconds, "_per_gpu": 32 * 256 / seconds / 4}
+    medians = {
+        "": 32 * 256 / seconds,
+        "_per_user": 256 / seconds,
+        "_per_gpu": 32 * 256 / seconds / 4,
+    }
     assert {name: each.median for name, each in derived.items()} == pytest.approx(medians)
     assert derived[""].low == pytest.approx(32 * 256 / slow)
     assert all(each.low < each.median < each.high for each in prediction.derived)
     assert predict(quantity="ttft").derived == (), "one latency alone gives no throughput"
     scores = {"ttft": (50.0, None, None), "tpot": (5.0, 4.0, 6.0)}
-    (left,), _ = derive_values(DERIVED_OUTPUTS, scores, {"output_tokens": 10.0, "concurrency": 2.0, "gpus": np.nan})
+    (left,), _ = derive_values(
+        DERIVED_OUTPUTS,
+        scores,
+        {
+            "output_tokens": 10.0,
+            "concurrency": 2.0,
+            "gpus": np.nan,
+        },
+    )
     assert (left.name, left.median, left.low) == ("tokens_per_second_per_user", 100.0, None)
 
 
@@ -226,7 +288,8 @@ def test_the_text_and_the_table_label_what_is_derived_and_assumed_and_one_bad_de
     assert answer.to_frame().groupby("target").size().to_dict() == {"latency": 2, "derived": 3}
 
 
-VARIED, NAME = ["gpu=H100|H200|B200", "tensor-parallel=2,4,8"], "gpu H200, tensor-parallel 4"
+VARIED = ["gpu=H100|H200|B200", "tensor-parallel=2,4,8"]
+NAME = "gpu H200, tensor-parallel 4"
 
 
 def candidates(*vary, **changed):
@@ -238,7 +301,8 @@ def candidates(*vary, **changed):
 @cache
 def rank(*targets, vary=(), prices=(), **chosen):
     """Rank all candidates; `prices` are those of an hour of H100, H200 and B200."""
-    request, listed = read_request(list(targets), champion(), **chosen), candidates(*vary)
+    request = read_request(list(targets), champion(), **chosen)
+    listed = candidates(*vary)
     if prices:
         price = dict(zip(("H100", "H200", "B200"), prices, strict=True))
         listed = [each._replace(carried={**each.carried, "price": price[each.values["gpu"]]}) for each in listed]
@@ -249,9 +313,15 @@ def test_the_lowest_latency_is_first_and_throughput_is_derived():
     ranking = rank()
     scores = [each.score for each in ranking.candidates]
     assert len(scores) == 9 and scores == sorted(scores) and ranking.ascending
-    ascending = {"tpot": True, "tokens_per_second": False, "price*tpot": True, "price/tokens_per_second": True}
+    ascending = {
+        "tpot": True,
+        "tokens_per_second": False,
+        "price*tpot": True,
+        "price/tokens_per_second": True,
+    }
     assert {by: read_request([], champion(), by=by).criterion.ascending for by in ascending} == ascending
-    ranking, total = rank(by="tokens_per_second_per_gpu"), rank(by="tokens_per_second")
+    ranking = rank(by="tokens_per_second_per_gpu")
+    total = rank(by="tokens_per_second")
     values = [each.value for each in ranking.candidates]
     assert values == sorted(values, reverse=True)
     assert all(each.value_low < each.value < each.value_high for each in ranking.candidates)
@@ -357,22 +427,82 @@ def test_what_if_over_batch_input_model_gpu_and_layout():
 
 
 def run(command, *words):
-    return main([command, "--dataset", "llm_serving", "--results", str(results()), *words])
+    return main(
+        [
+            command,
+            "--dataset",
+            "llm_serving",
+            "--results",
+            str(results()),
+            *words,
+        ]
+    )
 
 
 def test_the_commands_answer(capsys, tmp_path):
-    config, table = tmp_path / "config.json", tmp_path / "deployments.csv"
+    config = tmp_path / "config.json"
+    table = tmp_path / "deployments.csv"
     config.write_text(json.dumps(CONFIG))
     assert run("predict", *FLAGS, "--tensor-parallel", "4", "--json") == 0
     answer = json.loads(capsys.readouterr().out)
     assert len(answer["machines"][0]["derived"]) == 3 and answer["kind"] == "estimates, not official results"
-    flags = ["--vary", "gpu=H100,H200", "--tp", "4", "--set", "price=2.5", "--by", "tokens_per_second/price"]
+    flags = [
+        "--vary",
+        "gpu=H100,H200",
+        "--tp",
+        "4",
+        "--set",
+        "price=2.5",
+        "--by",
+        "tokens_per_second/price",
+    ]
     for words, printed in (
-        (["predict", *FLAGS[:2], "--model", str(config), *FLAGS[4:], "--tp", "4", "--csv"], "(config.json)"),
-        (["rank", *FLAGS[2:], *flags, "--target", "tpot <= 30"], "tokens_per_second/price"),
-        (["what-if", *FLAGS, "--tp", "4", "--vary", "batch=1,2", "--out", str(tmp_path / "a.csv")], ""),
+        (
+            [
+                "predict",
+                *FLAGS[:2],
+                "--model",
+                str(config),
+                *FLAGS[4:],
+                "--tp",
+                "4",
+                "--csv",
+            ],
+            "(config.json)",
+        ),
+        (
+            [
+                "rank",
+                *FLAGS[2:],
+                *flags,
+                "--target",
+                "tpot <= 30",
+            ],
+            "tokens_per_second/price",
+        ),
+        (
+            [
+                "what-if",
+                *FLAGS,
+                "--tp",
+                "4",
+                "--vary",
+                "batch=1,2",
+                "--out",
+                str(tmp_path / "a.csv"),
+            ],
+            "",
+        ),
         (["similar", *FLAGS, "--tp", "4", "--count", "2"], ""),
-        (["compare", "4 x H200", "H100; tp=2; precision=fp8", *FLAGS[2:]], "4 x H200, Llama-3.1-70B"),
+        (
+            [
+                "compare",
+                "4 x H200",
+                "H100; tp=2; precision=fp8",
+                *FLAGS[2:],
+            ],
+            "4 x H200, Llama-3.1-70B",
+        ),
     ):
         assert run(*words) == 0 and printed in capsys.readouterr().out
     rows = [f"{gpu},{model},32,2048,256,4" for gpu in ("H200", "B200") for model in ("llama-3.1-8b", config)]
@@ -388,7 +518,15 @@ def test_mistakes_are_one_line(capsys):
         (["--set", "bf16_tflops=1e999", *FLAGS], "bf16_tflops must be a number"),
         (FLAGS[:2], "model must be a known model"),
         ([], "try --gpu H200"),
-        ([*FLAGS[:2], "--model", "/etc/passwd.json", *FLAGS[4:]], "there is no file"),
+        (
+            [
+                *FLAGS[:2],
+                "--model",
+                "/etc/passwd.json",
+                *FLAGS[4:],
+            ],
+            "there is no file",
+        ),
         ([*FLAGS[:2], "--model", "\x1b[31m", *FLAGS[4:]], "text that can be printed"),
         ([*FLAGS[:2], "--model", "x" * 501, *FLAGS[4:]], "at most 500 letters"),
     ):

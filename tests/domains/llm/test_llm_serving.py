@@ -69,7 +69,15 @@ DEFECTS = [
     ("no_concurrency", {"silicon_data_source": "a.csv", "batch_size": ""}),
     ("parallelism_zero", {"moe_ep_size": "0"}),
     ("parallelism_squared", {"tp_size": "16", "moe_tp_size": "4", "moe_ep_size": "4"}),
-    ("parallelism_squared", {"tp_size": "2", "attention_dp_size": "2", "moe_tp_size": "1", "moe_ep_size": "4"}),
+    (
+        "parallelism_squared",
+        {
+            "tp_size": "2",
+            "attention_dp_size": "2",
+            "moe_tp_size": "1",
+            "moe_ep_size": "4",
+        },
+    ),
     ("tp_of_a_pool", {"tp_size": "72", "moe_tp_size": "72"}),
     ("disaggregated", {"mode": "disagg", "tp_size": "", "moe_tp_size": ""}),
     ("unknown_model", {"model_path": "somebody/other-1b"}),
@@ -91,11 +99,17 @@ def test_a_defective_measurement_is_rejected_with_its_reason(tmp_path):
 
 
 def test_the_same_run_in_two_collections_and_under_two_names_of_a_shape_is_one(tmp_path):
-    same, other = {"backend_version": "0.2", "silicon_tpot_ms": "8.2505"}, {"silicon_tpot_ms": "8.3"}
+    same = {"backend_version": "0.2", "silicon_tpot_ms": "8.2505"}
+    other = {"silicon_tpot_ms": "8.3"}
     built = build(tmp_path, {}, same, other)
     assert built.merged == {"same_measurement": 2}
     assert sorted(built.table.frame["source_line"].unique()) == [2, 4]
-    twin = {"model_path": "deepseek-ai/DeepSeek-V3", "precision": "fp8", "tp_size": "8", "moe_tp_size": "8"}
+    twin = {
+        "model_path": "deepseek-ai/DeepSeek-V3",
+        "precision": "fp8",
+        "tp_size": "8",
+        "moe_tp_size": "8",
+    }
     twin["silicon_tpot_ms"] = "30"
     built = build(tmp_path, {**twin, "model_path": "deepseek-ai/DeepSeek-R1"}, twin, {**twin, "silicon_tpot_ms": "33"})
     assert built.merged == {"same_measurement": 2}
@@ -115,8 +129,19 @@ def test_the_split_by_deployment_finds_a_copy_under_another_name(tmp_path):
 
 
 def test_unstated_values_have_a_default_and_work_in_progress_is_marked(tmp_path):
-    row = {"precision": "", "gemm_quant_mode": "", "attention_dp_size": "", "silicon_data_source": "a.csv"}
-    dense = {"tp_size": "4", "moe_tp_size": "2", "moe_ep_size": "2", "model_path": "Qwen/Qwen3-32B", "precision": "fp8"}
+    row = {
+        "precision": "",
+        "gemm_quant_mode": "",
+        "attention_dp_size": "",
+        "silicon_data_source": "a.csv",
+    }
+    dense = {
+        "tp_size": "4",
+        "moe_tp_size": "2",
+        "moe_ep_size": "2",
+        "model_path": "Qwen/Qwen3-32B",
+        "precision": "fp8",
+    }
     built = build(tmp_path, row, {**dense, "silicon_data_source": "silicon_concurrency=8; wip=True"})
     assert built.rejected.empty, "a dense model has no layout of experts to square"
     frame = built.table.frame.drop_duplicates("concurrency").set_index("concurrency")
@@ -128,7 +153,15 @@ def test_unstated_values_have_a_default_and_work_in_progress_is_marked(tmp_path)
 def test_a_slowdown_is_that_of_the_measured_operators_of_the_gpu(tmp_path):
     tables = tmp_path / "tables"
     aiconfigurator_operators.write(tables, rows=200, seed=0)
-    write_rows(tmp_path, {}, {"model_path": "meta-llama/Llama-3.1-8B", "tp_size": "1", "moe_tp_size": "1"})
+    write_rows(
+        tmp_path,
+        {},
+        {
+            "model_path": "meta-llama/Llama-3.1-8B",
+            "tp_size": "1",
+            "moe_tp_size": "1",
+        },
+    )
     raw = {"aiconfigurator": tmp_path, "aiconfigurator_operators": tables}
     frame = deployments.build(raw, {}).table.frame.drop_duplicates("model_family").set_index("model_family")
     # generated operators take six microseconds more than 1 / 0.6 of the speed of light
@@ -140,7 +173,13 @@ def test_a_slowdown_is_that_of_the_measured_operators_of_the_gpu(tmp_path):
     assert alone["part_products_slowdown"].isna().all()
 
 
-CHOICE = {"task": "step", "question": ["model"], "work": "load", "cost": "gpus", "limits": [10]}
+CHOICE = {
+    "task": "step",
+    "question": ["model"],
+    "work": "load",
+    "cost": "gpus",
+    "limits": [10],
+}
 COLUMNS = (
     Column("id", Kind.CATEGORICAL, Role.KEY, "run", tags=(Tag.ROW,)),
     Column("model", Kind.CATEGORICAL, Role.KEY, "run"),
@@ -148,7 +187,14 @@ COLUMNS = (
     Column("gpus", Kind.NUMERICAL, Role.FEATURE, "run"),
 )
 # throughput per GPU as measured: a 4 / 8 = 0.5, b 16 / 20 = 0.8 but too slow, c 16 / (8 * 2) = 1, d 16 / (9 * 2) = 0.89
-ROWS = pd.DataFrame({"id": [*"abcd"], "model": "m", "load": [4.0, 16.0, 16.0, 16.0], "gpus": [1.0, 1.0, 2.0, 2.0]})
+ROWS = pd.DataFrame(
+    {
+        "id": [*"abcd"],
+        "model": "m",
+        "load": [4.0, 16.0, 16.0, 16.0],
+        "gpus": [1.0, 1.0, 2.0, 2.0],
+    }
+)
 MEASURED = [8.0, 20.0, 8.0, 9.0]
 
 
@@ -177,7 +223,11 @@ def test_a_choice_is_good_within_the_limit_from_nine_tenths_of_the_best():
         line = choose(predicted).iloc[0]
         assert (line["share"], line["violated"]) == (share, violated)
         assert loss is None or line["median_loss"] == pytest.approx(loss)
-        assert (line["questions"], line["options"], line["limit"]) == (1, 4, 10)
+        assert (
+            line["questions"],
+            line["options"],
+            line["limit"],
+        ) == (1, 4, 10)
 
 
 def test_questions_without_a_choice_are_left_out_and_an_unknown_column_is_named():

@@ -87,7 +87,8 @@ class TestSplits:
         references = set(frame["architecture"][frame["reference"] == 1])
         assert len(references) == 10
         for device, rows in frame.groupby("device"):
-            parts, trained = set(rows["part"]), set(rows["architecture"][rows["part"] == "train"])
+            parts = set(rows["part"])
+            trained = set(rows["architecture"][rows["part"] == "train"])
             if used[device] in ("test", "validation"):
                 assert trained <= references and ("test" in parts) == (used[device] == "test")
             else:
@@ -112,12 +113,26 @@ class TestFeatures:
             assert cell["kparameters"] * 1e3 == pytest.approx(parameters, rel=1e-6)
         operations = ("nor_conv_3x3", "none", "none", "avg_pool_3x3", "none", "nor_conv_1x1")
         cell = cell_graph.describe(operations)
-        assert (cell["n_conv3"], cell["live_conv3"], cell["live_conv1"], cell["live_pool"]) == (1, 0, 0, 1)
-        assert (cell["connected"], cell["additions"], cell["depth_conv"], cell["depth_operations"]) == (1, 0, 0, 1)
+        assert (
+            cell["n_conv3"],
+            cell["live_conv3"],
+            cell["live_conv1"],
+            cell["live_pool"],
+        ) == (1, 0, 0, 1)
+        assert (
+            cell["connected"],
+            cell["additions"],
+            cell["depth_conv"],
+            cell["depth_operations"],
+        ) == (1, 0, 0, 1)
         assert (cell["live_op_0_1"], cell["live_op_0_3"]) == ("dead", "pool")
         operations = ("nor_conv_3x3", "skip_connect", "nor_conv_1x1", "skip_connect", "none", "nor_conv_3x3")
         cell = cell_graph.describe(operations)
-        assert (cell["depth_conv"], cell["depth_conv3"], cell["additions"]) == (3, 2, 2)
+        assert (
+            cell["depth_conv"],
+            cell["depth_conv3"],
+            cell["additions"],
+        ) == (3, 2, 2)
         assert cell_graph.describe(("none",) * 6)["connected"] == 0
 
     def test_costs_of_blocks_and_layers(self, raw):

@@ -56,7 +56,8 @@ def test_over_trained_models_are_counted_defects_rejected_and_chance_excluded(ov
     frame = overtrained.table.frame
     zero = frame[(frame["model"] == "c4_original-d=96_l=8_h=4-0.5") & (frame["task"] == "jeopardy_accuracy")]
     assert (zero["value"].item(), zero["at_chance"].item()) == (pytest.approx(0.5 / 2117), 1)
-    piqa, limit = frame[frame["task"] == "piqa_accuracy"], 0.5 + 2 * np.sqrt(0.25 / 1838)
+    piqa = frame[frame["task"] == "piqa_accuracy"]
+    limit = 0.5 + 2 * np.sqrt(0.25 / 1838)
     np.testing.assert_array_equal(piqa["at_chance"] == 1, piqa["value"] <= limit)
     assert (frame.loc[frame["task_kind"] == "loss", "at_chance"] == 0).all()
 
@@ -85,8 +86,10 @@ COUNTS = {
 @pytest.mark.parametrize("name", COUNTS)
 def test_runs_are_those_of_the_protocol(rungs, name):
     fold = splits.make(name, rungs.table, 0)["fold_0"]
-    runs, params = rungs.table.frame["run"], rungs.table.frame["params"]
-    learned, tested = set(runs[fold.isin(["train", "validation"])]), set(runs[fold == "test"])
+    runs = rungs.table.frame["run"]
+    params = rungs.table.frame["params"]
+    learned = set(runs[fold.isin(["train", "validation"])])
+    tested = set(runs[fold == "test"])
     assert (len(learned), len(tested)) == COUNTS[name]
     assert not any(run.endswith("rerun") for run in tested)
     assert not {f"{run}-rerun" for run in tested} & learned
@@ -97,7 +100,8 @@ def test_runs_are_those_of_the_protocol(rungs, name):
 
 
 def test_a_target_of_300_times_the_compute_has_runs_of_its_own_training_set(overtrained):
-    frame, folds = overtrained.table.frame, splits.make("compute_300x", overtrained.table, 0)
+    frame = overtrained.table.frame
+    folds = splits.make("compute_300x", overtrained.table, 0)
     assert folds.shape[1] > 1
     for fold in folds:
         tested, learned = (frame[folds[fold].isin(parts)] for parts in (["test"], ["train", "validation"]))

@@ -15,12 +15,35 @@ from perfcast.domains.servers.hardware_info import estimate_installed_gib, read_
 from perfcast.microbench import machine as lscpu
 
 SERVER = {
-    **{"cpu_model": "xeon gold 6252", "cpu_vendor": "Intel", "isa": "x86", "arch": "x86_64", "base_mhz": 2100},
-    **{"l1i_kb": 32, "l1d_kb": 32, "l2_kb_per_core": 1024, "l3_mb_per_chip": 35.75},
-    **{"l3_slice_mb": 35.75, "l3_cores_per_slice": 24, "mem_total_gb": 384, "hbm_gb": 0},
-    **{"dimm_count": 12, "dimm_gb": 32, "dimm_groups": 1, "dimm_ranks": 2, "dimm_type": "R", "ecc": 1, "ddr_gen": 4},
-    **{"mem_rated_mts": 2933, "mem_running_mts": 2667, "hw_vendor": "Dell", "chips": 2, "cores_enabled_total": 48},
-    **{"threads_per_core": 2, "os_name": "RHEL", "os_version": "9.2", "kernel_series": "5.14"},
+    "cpu_model": "xeon gold 6252",
+    "cpu_vendor": "Intel",
+    "isa": "x86",
+    "arch": "x86_64",
+    "base_mhz": 2100,
+    "l1i_kb": 32,
+    "l1d_kb": 32,
+    "l2_kb_per_core": 1024,
+    "l3_mb_per_chip": 35.75,
+    "l3_slice_mb": 35.75,
+    "l3_cores_per_slice": 24,
+    "mem_total_gb": 384,
+    "hbm_gb": 0,
+    "dimm_count": 12,
+    "dimm_gb": 32,
+    "dimm_groups": 1,
+    "dimm_ranks": 2,
+    "dimm_type": "R",
+    "ecc": 1,
+    "ddr_gen": 4,
+    "mem_rated_mts": 2933,
+    "mem_running_mts": 2667,
+    "hw_vendor": "Dell",
+    "chips": 2,
+    "cores_enabled_total": 48,
+    "threads_per_core": 2,
+    "os_name": "RHEL",
+    "os_version": "9.2",
+    "kernel_series": "5.14",
 }
 
 
@@ -72,14 +95,30 @@ EPYC = fields(
 
 
 def test_epyc_without_smt(tmp_path):
-    ddr5 = {"Size": "64 GB", "Total Width": "80 bits", "Type": "DDR5", "Speed": "4800 MT/s"}
+    ddr5 = {
+        "Size": "64 GB",
+        "Total Width": "80 bits",
+        "Type": "DDR5",
+        "Speed": "4800 MT/s",
+    }
     devices = tables(*[module(**ddr5, **{"Configured Memory Speed": "4800 MT/s"})] * 24)
     files = {"/etc/os-release": OS["sles"], "/proc/mounts": "tmpfs / tmpfs rw 0 0\n"}
     printed = {"lscpu -J": as_json(EPYC), "uname -r": "5.14.21-150500.53-default", "dmidecode -t memory": devices}
     machine = read(tmp_path, printed, files)
     check(machine)
-    expected = {"cpu_model": "epyc 9654", "chips": 2, "cores_enabled_total": 192, "threads_per_core": 1}
-    expected |= {"l3_mb_per_chip": 384, "l3_slice_mb": 32, "l3_cores_per_slice": 8, "mem_total_gb": 1536, "ddr_gen": 5}
+    expected = {
+        "cpu_model": "epyc 9654",
+        "chips": 2,
+        "cores_enabled_total": 192,
+        "threads_per_core": 1,
+    }
+    expected |= {
+        "l3_mb_per_chip": 384,
+        "l3_slice_mb": 32,
+        "l3_cores_per_slice": 8,
+        "mem_total_gb": 1536,
+        "ddr_gen": 5,
+    }
     expected |= {"mem_rated_mts": 4800, "os_name": "SLES", "os_version": "15.5"}
     assert expected.items() <= values(machine).items()
 
@@ -87,7 +126,13 @@ def test_epyc_without_smt(tmp_path):
 def test_arm_server_has_its_model_from_firmware(tmp_path):
     machine = read(tmp_path, {"lscpu -J": as_json(ALTRA)}, {"/etc/os-release": OS["ubuntu"]})
     check(machine)
-    expected = {"cpu_model": "altra q80-30", "cpu_vendor": "Ampere", "isa": "arm", "chips": 2, "l1d_kb": 64}
+    expected = {
+        "cpu_model": "altra q80-30",
+        "cpu_vendor": "Ampere",
+        "isa": "arm",
+        "chips": 2,
+        "l1d_kb": 64,
+    }
     expected |= {"cores_enabled_total": 160, "threads_per_core": 1, "l2_kb_per_core": 1024}
     assert expected.items() <= values(machine).items()
     # the clock after the firmware name is not the base clock
@@ -129,7 +174,11 @@ def test_virtual_machine_without_firmware_tables(tmp_path):
     columns = values(machine)
     assert "cpu_model" in machine.not_read
     assert columns["mem_total_gb"] == 32, "the table of the hypervisor has the memory of the guest"
-    assert (columns["chips"], columns["cores_enabled_total"], columns["l2_kb_per_core"]) == (1, 4, 4096)
+    assert (
+        columns["chips"],
+        columns["cores_enabled_total"],
+        columns["l2_kb_per_core"],
+    ) == (1, 4, 4096)
     assert not {"hw_vendor", "dimm_count"} & set(columns)
     assert "virtual machine (hypervisor: KVM)" in machine.notes[0]
     del outputs["dmidecode -t memory"]
@@ -157,14 +206,24 @@ LAPTOP = fields(
 
 
 def test_laptop_with_two_kinds_of_cores(tmp_path):
-    soldered = {"Size": "8 GB", "Form Factor": "Row Of Chips", "Type": "LPDDR5", "Type Detail": "Synchronous"}
+    soldered = {
+        "Size": "8 GB",
+        "Form Factor": "Row Of Chips",
+        "Type": "LPDDR5",
+        "Type Detail": "Synchronous",
+    }
     chips = module(**soldered, Rank="1")
     files = {"/etc/os-release": OS["arch"], "/sys/class/dmi/id/sys_vendor": "LENOVO\n"}
     printed = {"lscpu -J": as_json(LAPTOP), "uname -r": "6.6.1"}
     machine = read(tmp_path, {**printed, "dmidecode -t memory": tables(chips, chips, ecc="None")}, files)
     check(machine)
     columns = values(machine)
-    expected = {"cpu_model": "core i7-1260p", "cores_enabled_total": 12, "chips": 1, "l3_mb_per_chip": 18}
+    expected = {
+        "cpu_model": "core i7-1260p",
+        "cores_enabled_total": 12,
+        "chips": 1,
+        "l3_mb_per_chip": 18,
+    }
     expected |= {"mem_total_gb": 16, "hw_vendor": "Lenovo"}
     assert expected.items() <= columns.items()
     assert not {"threads_per_core", "l1d_kb", "l2_kb_per_core", "dimm_count", "os_name"} & set(columns)
@@ -180,7 +239,14 @@ def test_container(tmp_path):
     machine = read(tmp_path / "empty", {})
     check(machine)
     assert machine.readings == ()
-    assert {"chips", "os_name", "isa", "hw_vendor", "storage_gb", "mem_total_gb"} <= set(machine.not_read)
+    assert {
+        "chips",
+        "os_name",
+        "isa",
+        "hw_vendor",
+        "storage_gb",
+        "mem_total_gb",
+    } <= set(machine.not_read)
 
 
 UNBUFFERED = "Synchronous Unbuffered (Unregistered)"
@@ -191,7 +257,11 @@ def test_module_types(tmp_path):
         ({"Type Detail": "Synchronous LRDIMM"}, "L", 1),
         ({"Type Detail": UNBUFFERED}, "E", 1),
         ({"Type Detail": UNBUFFERED, "Total Width": "64 bits"}, "U", 0),
-        ({"Form Factor": "SODIMM", "Type Detail": "Synchronous", "Total Width": "64 bits"}, "S", 0),
+        (
+            {"Form Factor": "SODIMM", "Type Detail": "Synchronous", "Total Width": "64 bits"},
+            "S",
+            0,
+        ),
         ({"Type Detail": "Synchronous", "Total Width": "Unknown"}, None, None),
     ):
         columns = values(read(tmp_path, {"dmidecode -t memory": tables(module(**changes), ecc="Unknown")}))
@@ -200,17 +270,28 @@ def test_module_types(tmp_path):
 
 def test_mixed_modules_have_the_size_of_the_largest_group_and_the_slowest_rate(tmp_path):
     large = module(Size="64 GB", Rank="4", Speed="3200 MT/s")
-    hbm = module(**{"Size": "16 GB", "Type": "HBM2", "Form Factor": "Unknown", "Speed": "3200 MT/s"})
+    stack = {"Size": "16 GB", "Type": "HBM2", "Form Factor": "Unknown", "Speed": "3200 MT/s"}
+    hbm = module(**stack)
     flash = module(**{"Size": "128 GB", "Type": "Logical non-volatile device"})
     old = module(Size="16384 MB", **{"Configured Memory Speed": "Unknown", "Configured Clock Speed": "2400 MHz"})
     columns = values(read(tmp_path, {"dmidecode -t memory": tables(large, large, old, hbm, flash)}))
-    expected = {"mem_total_gb": 64 + 64 + 16 + 16, "hbm_gb": 16, "dimm_count": 3, "dimm_groups": 2, "dimm_gb": 64}
+    expected = {
+        "mem_total_gb": 64 + 64 + 16 + 16,
+        "hbm_gb": 16,
+        "dimm_count": 3,
+        "dimm_groups": 2,
+        "dimm_gb": 64,
+    }
     expected |= {"dimm_ranks": 4, "mem_rated_mts": 2933, "mem_running_mts": 2400}
     assert expected.items() <= columns.items()
 
 
 def test_cache_sizes_models_and_installed_memory(tmp_path):
-    fields = dict(XEON) | {"L1d cache": "32K", "L2 cache": "1024K", "L3 cache": "36608K"}
+    fields = dict(XEON) | {
+        "L1d cache": "32K",
+        "L2 cache": "1024K",
+        "L3 cache": "36608K",
+    }
     machine = read(tmp_path, {"lscpu -J": as_json([*fields.items()])})
     assert {"l1d_kb": 32, "l2_kb_per_core": 1024}.items() <= values(machine).items()
     assert "l3_mb_per_chip" in machine.not_read
@@ -219,20 +300,38 @@ def test_cache_sizes_models_and_installed_memory(tmp_path):
     assert "chips" in absurd.not_read
     fields |= {"L1d cache": "1.5 MiB", "L3 cache": "71.5 MiB"}
     columns = values(read(tmp_path, {"lscpu -J": as_json([*fields.items()])}))
-    assert (columns["l1d_kb"], columns["l3_mb_per_chip"], "l3_slice_mb" in columns) == (32, 35.75, False)
+    assert (
+        columns["l1d_kb"],
+        columns["l3_mb_per_chip"],
+        "l3_slice_mb" in columns,
+    ) == (32, 35.75, False)
     assert {managed: estimate_installed_gib(managed) for managed in INSTALLED} == INSTALLED
     assert [lscpu.count_cpus(text) for text in ("0-63,128", "", "x-3", "5-2")] == [65, 0, 0, 0]
 
 
 def test_vendor_from_firmware(tmp_path):
-    vendors = {"xFusion": "xFusion", "GIGABYTE": "Gigabyte", "Giga Computing": "Gigabyte", "Supermicro": "Supermicro"}
+    vendors = {
+        "xFusion": "xFusion",
+        "GIGABYTE": "Gigabyte",
+        "Giga Computing": "Gigabyte",
+        "Supermicro": "Supermicro",
+    }
     vendors |= dict.fromkeys(("To Be Filled By O.E.M.", "System manufacturer", "xxxx", " "))
     for text, vendor in vendors.items():
         machine = read(tmp_path, {}, {"/sys/class/dmi/id/sys_vendor": text})
         assert values(machine).get("hw_vendor") == vendor, text
 
 
-INSTALLED = {376.5: 384, 1007.3: 1024, 15.3: 16, 62.5: 64, 23.54: 24, 754: 768, 283: None, 0: None}
+INSTALLED = {
+    376.5: 384,
+    1007.3: 1024,
+    15.3: 16,
+    62.5: 64,
+    23.54: 24,
+    754: 768,
+    283: None,
+    0: None,
+}
 
 
 # pieces of real lines reach more code than random letters
@@ -271,7 +370,13 @@ def test_garbled_outputs_never_raise_and_stay_within_bounds(outputs, plain, modu
 
 
 @settings(max_examples=40)
-@given(st.lists(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60), min_size=5, max_size=5))
+@given(
+    st.lists(
+        st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60),
+        min_size=5,
+        max_size=5,
+    )
+)
 def test_garbled_files_never_raise(texts):
     paths = ["/etc/os-release", "/proc/meminfo", "/proc/mounts"]
     paths += ["/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/product_name"]

@@ -14,34 +14,37 @@ from perfcast.domains.servers.processors.cpu_names import cpu_model_key, find_fa
 from perfcast.domains.servers.processors.facts import look_up_facts
 
 with (Path(__file__).parent / "known_texts.csv").open(encoding="utf-8", newline="") as file:
-    ROWS = [(row["parser"], row["text"], json.loads(row["expected"])) for row in csv.DictReader(file)]
-PARSERS = {
-    **{
-        function.__name__: function
-        for function in (
-            cache.parse_l1,
-            cache.parse_l2,
-            cache.parse_l3,
-            cache.parse_other_cache,
-            cpu_model_key,
-            decode_part_number,
-            find_cpu_model,
-            java_cpu_model_key,
-            look_up_facts,
-            memory.parse_dimms,
-            memory.parse_memory,
-            memory.parse_module,
-            names.normalize_company,
-            software.normalize_jvm_vendor,
-            software.parse_any_operating_system,
-            software.parse_jvm,
-            software.parse_operating_system,
-            software.parse_storage,
+    ROWS = [
+        (
+            row["parser"],
+            row["text"],
+            json.loads(row["expected"]),
         )
-    },
-    **{f"parse_rewritten_{name}": READERS[name] for name in ("l1", "l2", "l3")},
-    "find_family": lambda name: find_family(cpu_model_key(name)),
-}
+        for row in csv.DictReader(file)
+    ]
+NAMED = (
+    cache.parse_l1,
+    cache.parse_l2,
+    cache.parse_l3,
+    cache.parse_other_cache,
+    cpu_model_key,
+    decode_part_number,
+    find_cpu_model,
+    java_cpu_model_key,
+    look_up_facts,
+    memory.parse_dimms,
+    memory.parse_memory,
+    memory.parse_module,
+    names.normalize_company,
+    software.normalize_jvm_vendor,
+    software.parse_any_operating_system,
+    software.parse_jvm,
+    software.parse_operating_system,
+    software.parse_storage,
+)
+PARSERS = {function.__name__: function for function in NAMED}
+PARSERS |= {f"parse_rewritten_{name}": READERS[name] for name in ("l1", "l2", "l3")}
+PARSERS["find_family"] = lambda name: find_family(cpu_model_key(name))
 
 
 @pytest.mark.parametrize(("parser", "text", "expected"), ROWS)

@@ -84,11 +84,6 @@ class SequenceEncoder(TokenEncoder):
         return tuple(sorted(groups)) or ("none",)
 
     @property
-    def metric_names(self) -> list[str]:
-        """Names of the metrics in the order networks see them."""
-        return [metric.name for metric in (self.sequences or self.numbers)]
-
-    @property
     def spec(self) -> SequenceSpec:
         """Sizes of the encoded rows, for a network."""
         plain = super().spec

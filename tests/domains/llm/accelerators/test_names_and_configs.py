@@ -71,7 +71,8 @@ def typed(names):
 
 
 def test_gpus_and_models():
-    gpus, models = typed(NAMES_OF_GPUS), typed(NAMES_OF_MODELS)
+    gpus = typed(NAMES_OF_GPUS)
+    models = typed(NAMES_OF_MODELS)
     assert {text: find_gpu(text) or "" for text in gpus} == gpus
     known = {text: find_model(text) for text in models}
     assert {text: f"{each.name} {each.precision}".rstrip() if each else "" for text, each in known.items()} == models
@@ -119,7 +120,8 @@ def parse(tree):
 
 
 def test_a_dense_model_has_the_facts_of_the_catalog():
-    facts, listed = parse(CONFIG).facts, read_models().loc["llama70"]
+    facts = parse(CONFIG).facts
+    listed = read_models().loc["llama70"]
     assert list(facts) == [*MODEL_FACTS, "heads", "kv_heads"]
     # by hand: 80 layers of 2 x 8192 x 64 x 128 + 2 x 8192 x 8 x 128 + 3 x 8192 x 28672, and 2 x 128256 x 8192
     layer = 2 * 8192 * 8192 + 2 * 8192 * 1024 + 3 * 8192 * 28672
@@ -134,7 +136,8 @@ def test_a_dense_model_has_the_facts_of_the_catalog():
 
 
 def test_a_mixture_with_latent_attention_has_the_facts_of_the_catalog():
-    shape, listed = parse(MIXTURE), read_models().loc["dsv3"]
+    shape = parse(MIXTURE)
+    listed = read_models().loc["dsv3"]
     assert shape.precision == "fp8"
     for name in MODEL_FACTS:
         assert shape.facts[name] == pytest.approx(listed[name], rel=0.02), name
@@ -158,10 +161,12 @@ def test_layers_by_kind_of_attention():
 def test_a_wrong_number_is_one_line():
     for changed, message in (
         ({"hidden_size": None}, "must have hidden_size"),
-        *(
-            ({"hidden_size": value}, "hidden_size must be a whole number")
-            for value in (-1, 10**400, True, 1.5, "1", [])
-        ),
+        ({"hidden_size": -1}, "hidden_size must be a whole number"),
+        ({"hidden_size": 10**400}, "hidden_size must be a whole number"),
+        ({"hidden_size": True}, "hidden_size must be a whole number"),
+        ({"hidden_size": 1.5}, "hidden_size must be a whole number"),
+        ({"hidden_size": "1"}, "hidden_size must be a whole number"),
+        ({"hidden_size": []}, "hidden_size must be a whole number"),
         ({"hidden_size": 1}, "hidden_size must be at least"),
         ({"num_hidden_layers": 10**6}, "num_hidden_layers must be a whole number"),
         ({"num_experts": 8}, "from 1 to the number of experts"),
@@ -169,14 +174,28 @@ def test_a_wrong_number_is_one_line():
         ({"layer_types": ["full_attention"]}, "layer_types must name every layer"),
         ({"layer_types": ["made_up"] * 80}, "layer_types must be of full_attention, sliding_attention, linear_attent"),
         ({"intermediate_size": None}, "must have intermediate_size"),
-        ({"hidden_size": 10**7, "intermediate_size": 10**7, "num_hidden_layers": 10**4}, "at most 1e+15 parameters"),
+        (
+            {
+                "hidden_size": 10**7,
+                "intermediate_size": 10**7,
+                "num_hidden_layers": 10**4,
+            },
+            "at most 1e+15 parameters",
+        ),
     ):
         with pytest.raises(UserError) as error:
             parse({**CONFIG, **changed})
         assert message in str(error.value) and "\n" not in str(error.value) and len(str(error.value)) < 300
 
 
-HOSTILE = (b"", b"{", b"\xff\xfe\x00", b"[" * 100_000, b'{"num_hidden_layers": NaN}', b" " * (MAX_BYTES + 1))
+HOSTILE = (
+    b"",
+    b"{",
+    b"\xff\xfe\x00",
+    b"[" * 100_000,
+    b'{"num_hidden_layers": NaN}',
+    b" " * (MAX_BYTES + 1),
+)
 HOSTILE += (b'{"hidden_size": 1, "hidden_size": 2}', b'{"hidden_size": 1' + b"0" * 5000 + b"}")
 OTHER_TREES = (b"null", b"1", b'"text"', b"[]", b"[{}]", b"{}")
 

@@ -67,7 +67,12 @@ def test_parameters_of_the_layers_add_up_to_those_of_the_model():
 def test_products_experts_and_attention_are_shared_by_gpus_and_copies():
     listed = operators(DENSE)
     products = listed[listed["op"] == "gemm"][["count", "m", "n", "k"]].to_numpy().tolist()
-    for count, n, k in ((32, (32 + 2 * 8) * 64, 4096), (32, 4096, 32 * 64), (32, 14336, 4096), (1, 128256 / 2, 4096)):
+    for count, n, k in (
+        (32, (32 + 2 * 8) * 64, 4096),
+        (32, 4096, 32 * 64),
+        (32, 14336, 4096),
+        (1, 128256 / 2, 4096),
+    ):
         assert [count, 16, n, k] in products
     attention = listed[listed["op"] == "generation_attention"].iloc[0]
     assert attention[["batch", "sequence", "heads", "kv_heads", "head_dim"]].tolist() == [16, 1100, 16, 4, 128]
@@ -90,10 +95,18 @@ def test_parts_add_operators_up():
     frame = deployments(DENSE)
     listed = list_operators(frame)
     parts = add_parts(listed, np.ones(len(listed)), frame)
-    step, prompt = listed[listed["phase"] == "step"], listed[listed["phase"] == "prompt"]
+    step = listed[listed["phase"] == "step"]
+    prompt = listed[listed["phase"] == "prompt"]
     assert set(parts) == set(PARTS)
-    products, total = step.loc[step["part"] == "products", "count"].sum(), prompt["count"].sum()
-    expected = {"attention": 32, "products": products, "experts": 0, "prompt": total, "mixed": total * 16 / 200}
+    products = step.loc[step["part"] == "products", "count"].sum()
+    total = prompt["count"].sum()
+    expected = {
+        "attention": 32,
+        "products": products,
+        "experts": 0,
+        "prompt": total,
+        "mixed": total * 16 / 200,
+    }
     expected |= {"queue": total * 16, "wait": total * (total * 16 / 200) / step["count"].sum()}
     assert {name: parts[name][0] for name in expected} == pytest.approx(expected)
     frame = frame.assign(model_family="unknown", total_params_1e9=np.nan)
@@ -103,8 +116,10 @@ def test_parts_add_operators_up():
 
 
 def test_requests_that_wait_read_no_cache():
-    frame, tpot = deployments(DENSE), pd.Series([10.0])
-    weights, cache = 8.03e9 * 2, 2048 * 2 * 32 * 1100
+    frame = deployments(DENSE)
+    tpot = pd.Series([10.0])
+    weights = 8.03e9 * 2
+    cache = 2048 * 2 * 32 * 1100
     for ttft, running in ((0.0, 16), (199 * 10.0, 8)):
         step = shortest_step(frame, pd.Series([ttft]), tpot)[0]
         assert step == pytest.approx((weights + running * cache) / (2 * 3350e9) * 1e3)
@@ -113,10 +128,24 @@ def test_requests_that_wait_read_no_cache():
 
 def parts_of(families):
     """Return the times of the parts of one deployment of each catalog model, under other names."""
-    models, gpu = read_models(), read_gpus().loc["H200"]
-    load = {"input_tokens": 1024.0, "output_tokens": 512.0, "running": 16.0, "concurrency": 16.0, "gpus": 8.0}
+    models = read_models()
+    gpu = read_gpus().loc["H200"]
+    load = {
+        "input_tokens": 1024.0,
+        "output_tokens": 512.0,
+        "running": 16.0,
+        "concurrency": 16.0,
+        "gpus": 8.0,
+    }
     load |= {"tensor_parallel": 8.0, "attention_data_parallel": 1.0, "moe_tensor_parallel": 8.0}
-    frame = pd.DataFrame({"model_family": families, "gpu": "H200", "precision": "fp8", "moe_expert_parallel": 1.0})
+    frame = pd.DataFrame(
+        {
+            "model_family": families,
+            "gpu": "H200",
+            "precision": "fp8",
+            "moe_expert_parallel": 1.0,
+        }
+    )
     facts = {name: models[name].to_numpy(dtype=float) for name in MODEL_FACTS}
     frame = frame.assign(**load, **facts, **{name: float(gpu[name]) for name in PEAKS})
     operators = list_operators(frame)
@@ -125,7 +154,8 @@ def parts_of(families):
 
 def test_estimated_layers_have_about_the_times_of_the_real_ones():
     names = list(read_models().index)
-    known, estimated = parts_of(names), parts_of([f"like {name}" for name in names])
+    known = parts_of(names)
+    estimated = parts_of([f"like {name}" for name in names])
     step = ("products", "experts", "attention", "exchange")
     real, computed = (sum(times[part] for part in step) for times in (known, estimated))
     ratio = pd.Series(computed / real, names)
@@ -137,12 +167,18 @@ def test_estimated_layers_have_about_the_times_of_the_real_ones():
 def test_layers_are_told_from_facts_and_times_from_the_nearest_shapes():
     models = read_models().astype({"hidden": float})
     shape = estimate_layers(models).loc["llama70"]
-    assert (shape["heads"], shape["kv_heads"], shape["key_dim"], shape["dense_layers"]) == (64, 8, 128, 80)
+    assert (
+        shape["heads"],
+        shape["kv_heads"],
+        shape["key_dim"],
+        shape["dense_layers"],
+    ) == (64, 8, 128, 80)
     assert shape["ffn_hidden"] == pytest.approx(28672, rel=0.002)
     assert shape["cache_rank"] == shape["expert_hidden"] == 0
     models.loc["llama70", "hidden"] = np.nan
     shapes = estimate_layers(models)
     assert shapes.loc["llama70"].isna().all() and shapes.loc["gptoss"].notna().all()
-    places, values = np.array([[0.0], [1.0]]), np.array([1.0, 2.0])
+    places = np.array([[0.0], [1.0]])
+    values = np.array([1.0, 2.0])
     near = average_nearest(places, values, np.array([[0.0], [0.5]]))
     assert near == pytest.approx([(1 / 0.05 + 2) / (1 / 0.05 + 1), 1.5])

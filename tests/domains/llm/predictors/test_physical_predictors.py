@@ -35,7 +35,12 @@ def runs(rows=240, seed=0):
     light = np.exp(random.normal(0, 1, (rows, 2)))
     light[::5, 1] = 0
     slow = frame["gpu"].map(SLOWDOWN)
-    frame = frame.assign(speed=slow / 2, part_a=light[:, 0], part_b=light[:, 1], part_a_slowdown=slow)
+    frame = frame.assign(
+        speed=slow / 2,
+        part_a=light[:, 0],
+        part_b=light[:, 1],
+        part_a_slowdown=slow,
+    )
     frame["part_b_slowdown"] = (10 / slow).where(light[:, 1] > 0)
     frame = frame.assign(layers=random.choice([16.0, 32.0, 64.0], rows), t_total=light.sum(axis=1))
     time = 1.1 * frame["part_a"] * slow + 0.9 * frame["part_b"] * 10 / slow + 0.01 * frame["layers"]
@@ -50,7 +55,8 @@ def predict(X, y, frames, predictor=CompositionPredictor):
 
 def test_parts_and_overheads_are_recovered_also_where_a_slowdown_is_missing():
     X, y = runs()
-    expected, described = y["latency"].to_numpy(), X.assign(part_a_slowdown=np.nan, part_b_slowdown=np.nan)
+    expected = y["latency"].to_numpy()
+    described = X.assign(part_a_slowdown=np.nan, part_b_slowdown=np.nan)
     known, missing = predict(X, y, [X, described])
     assert known == pytest.approx(expected, rel=0.05)
     assert missing == pytest.approx(expected, rel=0.1), "predicted from the features"
@@ -61,13 +67,18 @@ def test_parts_and_overheads_are_recovered_also_where_a_slowdown_is_missing():
 def test_unknown_entities_and_rows_without_parts():
     X, y = runs()
     trained = (X["gpu"] != "new").to_numpy()
-    right, wrong = predict(X[trained], y[trained], [X, X.assign(part_a_slowdown=99.0, part_b_slowdown=99.0)])
+    right, wrong = predict(
+        X[trained],
+        y[trained],
+        [X, X.assign(part_a_slowdown=99.0, part_b_slowdown=99.0)],
+    )
     np.testing.assert_array_equal(right[~trained], wrong[~trained])
     assert not np.allclose(right[trained], wrong[trained])
     X, y = runs()
     unknown = X.assign(part_a=np.nan, part_b=np.nan)
     for tested, learned in ((unknown, X), (X, unknown)):
-        (composed,), (plain,) = predict(learned, y, [tested]), predict(X, y, [tested], RooflineFactorsPredictor)
+        (composed,) = predict(learned, y, [tested])
+        (plain,) = predict(X, y, [tested], RooflineFactorsPredictor)
         assert composed == pytest.approx(plain)
 
 

@@ -12,12 +12,14 @@ from perfcast.schema.table import Column, Kind, Role, Tag
 
 KINDS = ("conv", "pool", "skip")
 EDGES = 6
+EDGE_COLUMNS = [Column(f"edge_{n}", Kind.CATEGORICAL, Role.FEATURE, "cell") for n in range(EDGES)]
+COUNT_COLUMNS = [Column(f"n_{kind}", Kind.NUMERICAL, Role.FEATURE, "counts") for kind in KINDS]
 COLUMNS = (
     Column("network", Kind.CATEGORICAL, Role.KEY, "network", tags=(Tag.ENTITY,)),
     Column("device", Kind.CATEGORICAL, Role.FEATURE, "device", tags=(Tag.TASK,)),
     Column("vendor", Kind.CATEGORICAL, Role.FEATURE, "device"),
-    *(Column(f"edge_{n}", Kind.CATEGORICAL, Role.FEATURE, "cell") for n in range(EDGES)),
-    *(Column(f"n_{kind}", Kind.NUMERICAL, Role.FEATURE, "counts") for kind in KINDS),
+    *EDGE_COLUMNS,
+    *COUNT_COLUMNS,
 )
 TRAINED = 6
 
@@ -87,7 +89,8 @@ class TestTenRows:
 
 class TestHelp:
     def predictor(self, **changed):
-        return HelpMaml(**{"epochs": 8, "few_shot_max_samples": 30, "hidden_size": 16, "random_state": 1, **changed})
+        small = {"epochs": 8, "few_shot_max_samples": 30, "hidden_size": 16, "random_state": 1}
+        return HelpMaml(**(small | changed))
 
     def test_orders_a_new_device_by_an_embedding_of_common_networks(self, train_and_test):
         train, test = train_and_test

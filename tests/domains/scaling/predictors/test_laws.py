@@ -37,7 +37,8 @@ def test_laws_have_the_values_computed_by_hand():
 
 
 def test_the_fit_recovers_the_parameters_and_extrapolates_also_with_one_wrong_run_in_thirty():
-    logs, far = runs(), np.log([[7e10, 1.4e12]])
+    logs = runs()
+    far = np.log([[7e10, 1.4e12]])
     values = true_loss(logs)
     fitted = fit_power_sum(logs, values)
     assert fitted.identified
@@ -51,11 +52,20 @@ def test_the_fit_recovers_the_parameters_and_extrapolates_also_with_one_wrong_ru
 
 def test_few_runs_do_not_identify_a_law_and_one_gives_its_value():
     logs = runs()
-    logs[:, 0] = np.where(logs[:, 0] > logs[:, 0].mean(), np.log(1e9), np.log(1e8))
+    logs[:, 0] = np.where(
+        logs[:, 0] > logs[:, 0].mean(),
+        np.log(1e9),
+        np.log(1e8),
+    )
     fitted = fit_power_sum(logs, true_loss(logs))
     assert not fitted.identified and fitted.exponents == PUBLISHED_EXPONENTS
     assert fit_power_sum(logs[:1], np.array([3.0])).evaluate(logs[:1])[0] == pytest.approx(3.0, rel=1e-3)
-    sigmoid = fit_sigmoid(np.array([1.0, 2.0]), np.array([0.4, 0.5]), 0.25, rising=True)
+    sigmoid = fit_sigmoid(
+        np.array([1.0, 2.0]),
+        np.array([0.4, 0.5]),
+        0.25,
+        rising=True,
+    )
     assert not sigmoid.identified and sigmoid.evaluate(np.array([1.5]))[0] == pytest.approx(0.45)
     parts = [(COMPUTE[:count], BROKEN.evaluate(COMPUTE[:count])) for count in (MIN_RUNS - 1, len(COMPUTE))]
     few, many = fit_broken_laws(parts)
@@ -71,7 +81,14 @@ def test_the_fit_of_a_sigmoid_recovers_slope_and_middle(rising):
 
 
 COMPUTE = np.linspace(np.log(1e18), np.log(1e22), 24)
-BROKEN = BrokenLaw(constant=1.5, factor=1.2, before=0.05, after=0.25, place=0.5, center=float(COMPUTE.mean()))
+BROKEN = BrokenLaw(
+    constant=1.5,
+    factor=1.2,
+    before=0.05,
+    after=0.25,
+    place=0.5,
+    center=float(COMPUTE.mean()),
+)
 
 
 def test_a_break_is_found_and_carried_on():
@@ -91,6 +108,10 @@ def test_a_broken_law_without_a_break_with_an_outlier_and_with_a_rise():
     np.testing.assert_allclose(fit.evaluate(COMPUTE), straight.evaluate(COMPUTE), rtol=0.01)
     true = BROKEN.evaluate(COMPUTE)
     (fit,) = fit_broken_laws([(COMPUTE, np.where(np.arange(len(true)) == 7, 1.3 * true, true))])
-    np.testing.assert_allclose(np.delete(fit.evaluate(COMPUTE), 7), np.delete(true, 7), rtol=0.02)
+    np.testing.assert_allclose(
+        np.delete(fit.evaluate(COMPUTE), 7),
+        np.delete(true, 7),
+        rtol=0.02,
+    )
     (fit,) = fit_broken_laws([(COMPUTE, np.exp(0.05 * (COMPUTE - COMPUTE[0])))])
     assert min(fit.before, fit.after) > 0

@@ -37,15 +37,29 @@ def ladder(sizes, factor=(1.0, 1.2)):
                 share = 0.25 + 0.75 / (1 + np.exp(4 * (loss - 3.0)))
                 shared = {"run": f"{training_set} {params:g} {multiple}", "training_set": training_set}
                 shared |= {"params": params, "tokens": tokens}
-                rows.append({**shared, "task": "loss", "task_kind": "loss", "value": loss})
-                quiz = {"task": "quiz", "task_kind": "accuracy", "loss_task": "loss", "chance": 0.25, "value": share}
+                rows.append(
+                    {
+                        **shared,
+                        "task": "loss",
+                        "task_kind": "loss",
+                        "value": loss,
+                    }
+                )
+                quiz = {
+                    "task": "quiz",
+                    "task_kind": "accuracy",
+                    "loss_task": "loss",
+                    "chance": 0.25,
+                    "value": share,
+                }
                 rows.append({**shared, **quiz})
     frame = pd.DataFrame(rows)
     texts = {column.name: "str" for column in COLUMNS if column.kind is Kind.CATEGORICAL}
     return frame[[column.name for column in COLUMNS]].astype(texts), frame[["value"]]
 
 
-SMALL, LARGE = ladder([5e7, 1e8, 2e8, 4e8, 8e8]), ladder([7e9])
+SMALL = ladder([5e7, 1e8, 2e8, 4e8, 8e8])
+LARGE = ladder([7e9])
 LAWS = [ChinchillaLawPredictor, OvertrainingLawPredictor, TwoStepLawPredictor, ComputeSigmoidPredictor]
 
 

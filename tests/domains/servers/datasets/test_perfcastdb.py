@@ -23,7 +23,9 @@ from perfcast.domains.servers.testing.perfcastdb import write_sheet
 from perfcast.schema.table import Role, Tag
 from perfcast.utils.errors import UserError
 
-RUN, TEST, VALUE = "kubernetes.pod_id", "RESULT.TestName", "RESULT.Value"
+RUN = "kubernetes.pod_id"
+TEST = "RESULT.TestName"
+VALUE = "RESULT.Value"
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +73,15 @@ def test_build_accounts_for_every_long_row_and_drops_names_of_hosts_clusters_and
     copies = rows[RUN].str.endswith("33") & rows[RUN].str.removesuffix("33").isin(rows[RUN])
     assert whole.merged["copied_run"] == int((copies & ~means).sum()) > 0
     text = whole.table.frame.to_csv() + whole.rejected.to_csv() + repr(whole.quality) + repr(whole.table.facts)
-    assert not [name for name in ("generated-host", "generated-cluster", "generated-namespace") if name in text]
+    assert not [
+        name
+        for name in (
+            "generated-host",
+            "generated-cluster",
+            "generated-namespace",
+        )
+        if name in text
+    ]
 
 
 def test_build_averages_targets_over_iterations(whole, generated):
@@ -135,7 +145,11 @@ def test_build_merges_repeated_rows_and_converts_units(build_changed, whole):
 
     def change(rows):
         first = next(row for row in rows if row[TEST].startswith("Triad"))
-        giga = {**first, TEST: "Triad Bandwidth (NTW) (GB/s)", VALUE: str(float(first[VALUE]) / 1000)}
+        giga = {
+            **first,
+            TEST: "Triad Bandwidth (NTW) (GB/s)",
+            VALUE: str(float(first[VALUE]) / 1000),
+        }
         return [giga if row is first else row for row in rows]
 
     triad = build_changed(change).table.frame["stream__triad_bandwidth_ntw"].dropna()
@@ -154,7 +168,8 @@ def test_build_refuses_a_missing_or_broken_file_and_options(generated, tmp_path)
 
 def test_read_skus_uses_first_sample_and_refuses_a_sheet_without_column(tmp_path):
     titles = ["QDF/SSPEC", *(f"{title} Rte" for title, _ in FIELDS.values())]
-    first, other = ["QA", *["3 GHz"] * len(FIELDS)], ["QA", *["4 GHz"] * len(FIELDS)]
+    first = ["QA", *["3 GHz"] * len(FIELDS)]
+    other = ["QA", *["4 GHz"] * len(FIELDS)]
     write_sheet(tmp_path / "sheet.xlsx", [[], titles, first, [], first, other])
     texts = read_skus(tmp_path / "sheet.xlsx")
     skus = parse_skus(texts)
@@ -170,12 +185,23 @@ def test_read_skus_uses_first_sample_and_refuses_a_sheet_without_column(tmp_path
 
 
 def test_quantities_and_units():
-    texts = {"2.7": 2700, "2.2 GHz": 2200, "800 MHz": 800, "0": None, "": None, "3 W": None, "fast": None}
+    texts = {
+        "2.7": 2700,
+        "2.2 GHz": 2200,
+        "800 MHz": 800,
+        "0": None,
+        "": None,
+        "3 W": None,
+        "fast": None,
+    }
     assert {text: parse_quantity(text, FIELDS["sku_base_mhz"][1]) for text in texts} == texts
     units = {
-        **{"Score(GFLOPS)": ("Score", "GFLOP/s", 1.0), "Remote (Reverse) (MB/s)": ("Remote (Reverse)", "MB/s", 1.0)},
-        **{"Remote (GB/s)": ("Remote", "MB/s", 1000.0), "Copy (NTW)": ("Copy (NTW)", "", 1.0)},
-        **{"503.bwaves_r": ("503.bwaves_r", "", 1.0), "MB/s": ("MB/s", "", 1.0)},
+        "Score(GFLOPS)": ("Score", "GFLOP/s", 1.0),
+        "Remote (Reverse) (MB/s)": ("Remote (Reverse)", "MB/s", 1.0),
+        "Remote (GB/s)": ("Remote", "MB/s", 1000.0),
+        "Copy (NTW)": ("Copy (NTW)", "", 1.0),
+        "503.bwaves_r": ("503.bwaves_r", "", 1.0),
+        "MB/s": ("MB/s", "", 1.0),
     }
     assert {text: split_unit(text) for text in units} == units
 
@@ -203,10 +229,23 @@ def test_characterize_run_parses_memory_and_divides_caches_of_the_whole_system()
         values, repairs = characterize(**{"SVR.Memory.Installed": text})
         assert tuple(values.get(name) for name in MEMORY) == expected and repairs == []
     topology = {"SVR.CPU.Socket(s)": "2", "SVR.CPU.Core(s) per Socket": "40"}
-    sizes = {"L1d": "3.75", "L1i": "2.5", "L2": "80", "L3": "90"}
+    sizes = {
+        "L1d": "3.75",
+        "L1i": "2.5",
+        "L2": "80",
+        "L3": "90",
+    }
     caches = {f"SVR.CPU.{level} Cache": size for level, size in sizes.items()}
     values, repairs = characterize(**topology, **caches)
-    assert [values[name] for name in ("l1d_kb", "l1i_kb", "l2_kb_per_core", "l3_mb_per_chip")] == [48, 32, 1024, 45]
+    assert [
+        values[name]
+        for name in (
+            "l1d_kb",
+            "l1i_kb",
+            "l2_kb_per_core",
+            "l3_mb_per_chip",
+        )
+    ] == [48, 32, 1024, 45]
     assert repairs == ["l3_whole_system_mb", "l1_whole_system_mb", "l1_whole_system_mb", "l2_whole_system_mb"]
     assert characterize(**caches)[0]["l2_kb_per_core"] is None
 

@@ -57,7 +57,8 @@ def case(tmp_path_factory):
 
 
 def test_build_accounts_for_every_row_and_quarantines_each_defect_with_reason(case):
-    built, frame = case.built, case.built.table.frame
+    built = case.built
+    frame = case.built.table.frame
     assert built.rows_in == len(frame) + built.rows_merged + len(built.rejected)
     assert built.merged == {"identical_but_for_disclosure": 1}
     assert built.rejected["reason"].value_counts().to_dict() == REASONS
@@ -115,7 +116,12 @@ def test_cores_that_contradict_the_cpu_model_are_repaired_and_counted(case, tmp_
     """A rate run has all cores; in a speed run firmware may have disabled the others."""
     header = [name.strip() for name in next(csv.reader([case.lines[0].decode()]))]
     fields = next(csv.reader([case.find_row().decode()]))
-    changed = {"Benchmark": suite, "Processor": "Intel Xeon 6725P", "# Cores": "16", "# Chips": "2"}
+    changed = {
+        "Benchmark": suite,
+        "Processor": "Intel Xeon 6725P",
+        "# Cores": "16",
+        "# Chips": "2",
+    }
     for name, value in changed.items():
         fields[header.index(name)] = value
     built = build_bytes(tmp_path, case.lines[0] + spec_cpu2017.DUMP.format_line(fields))
@@ -149,7 +155,8 @@ def test_a_plain_file_gives_the_same_table_with_the_facts_of_listed_models(case,
 
 
 def test_cpu2017_counts_repairs_and_keeps_stated_values_and_lines(case):
-    frame, repairs = case.built.table.frame, case.built.quality["repairs"]
+    frame = case.built.table.frame
+    repairs = case.built.quality["repairs"]
     assert repairs["capacity_mb_for_gb"] == repairs["ddr_gen_from_rate"] == repairs["test_month_after_publication"] == 1
     twice = frame[(frame["cpu_model"] == "xeon e-2236") & (frame["q_cores_mismatch"] == 1)]
     columns = ["cores_per_chip_stated", "cores_per_chip_of_cpu_model", "cores_enabled_total"]
@@ -182,28 +189,45 @@ def test_extract_system_stem():
 def test_cpu2026_keeps_runs_of_a_whole_machine_at_full_clock(tmp_path):
     spec_cpu2026.write(tmp_path, rows=40, seed=0)
     built = cpu2026.build({"spec_cpu2026": tmp_path}, {})
-    frame, reasons = built.table.frame, built.rejected["reason"].value_counts()
+    frame = built.table.frame
+    reasons = built.rejected["reason"].value_counts()
     assert reasons.to_dict() == {"energy_measured": 10, "copies_unknown": 2}
     assert set(frame["suite"]) <= {f"C{kind}2026{run}" for kind in ("INT", "FP") for run in ("rate", "speed")}
     assert frame["result_id"].iloc[0] == "cpu2026-20260410-00005"
     assert (frame["arrival_day"] == "2026-04-10").all()
 
 
-ALIKE = {"suite": "CINT2017rate", "cpu_model": "epyc 7742", "chips": 2.0, "dimm_count": 16.0, "mem_eff_mts": 3200.0}
+ALIKE = {
+    "suite": "CINT2017rate",
+    "cpu_model": "epyc 7742",
+    "chips": 2.0,
+    "dimm_count": 16.0,
+    "mem_eff_mts": 3200.0,
+}
 
 
 def test_a_score_far_below_those_of_the_same_machine_is_marked():
+    low = [600, 610, 620, 630, 640, 100]
+    others = [(low, {name: [value] * 5 + [type(value)(1)]}, None) for name, value in ALIKE.items()]
     for scores, changed, marked in (
         ([600, 610, 620, 390, 1500], {}, 3),
         ([600, 610, 620, 450, 605], {}, None),
         ([*[600] * (MIN_PEERS - 2), 100], {}, None),
-        ([600, 610, 620, 630, 640, 100], {"dimm_count": np.nan, "mem_eff_mts": np.nan}, 5),
-        *(
-            ([600, 610, 620, 630, 640, 100], {name: [value] * 5 + [type(value)(1)]}, None)
-            for name, value in ALIKE.items()
+        (
+            [600, 610, 620, 630, 640, 100],
+            {"dimm_count": np.nan, "mem_eff_mts": np.nan},
+            5,
         ),
+        *others,
     ):
-        frame = pd.DataFrame({"base_score": scores, "mem_channels_per_chip": 8.0, **ALIKE, **changed})
+        frame = pd.DataFrame(
+            {
+                "base_score": scores,
+                "mem_channels_per_chip": 8.0,
+                **ALIKE,
+                **changed,
+            }
+        )
         assert mark_far_below_peers(frame).tolist() == [place == marked for place in range(len(scores))]
 
 
@@ -212,7 +236,13 @@ def write_official(folder, rows, **changed):
     spec_cpu2026.write(folder, rows=rows, seed=0)
     path = folder / spec_cpu2026.FILE
     header, *lines = csv.reader(path.read_text().splitlines())
-    names = [*header[:-1], "Energy Peak Result", "Energy Base Result", "Disclosure", "Disclosures"]
+    names = [
+        *header[:-1],
+        "Energy Peak Result",
+        "Energy Base Result",
+        "Disclosure",
+        "Disclosures",
+    ]
     place = {name.strip(): number for number, name in enumerate(header)}
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
@@ -221,13 +251,25 @@ def write_official(folder, rows, **changed):
             for column, text in changed.get(f"row_{number}", {}).items():
                 line[place[column]] = text
             energy = changed.get("energy", {}).get(number, "0")
-            writer.writerow([*line[:-1], "0", energy, f'<A HREF="{line[-1]}">HTML</A>'])
+            writer.writerow(
+                [
+                    *line[:-1],
+                    "0",
+                    energy,
+                    f'<A HREF="{line[-1]}">HTML</A>',
+                ]
+            )
 
 
 def test_cpu2026_reads_energy_of_the_official_dump_and_not_the_numbers_of_june(tmp_path):
     write_official(tmp_path, 60, energy={5: "3.4", 30: "0.9"})
     rejected = cpu2026.build({"spec_cpu2026": tmp_path}, {}).rejected.set_index("line")["reason"].to_dict()
-    assert rejected == {6: "energy_measured", 31: "energy_measured", 16: "copies_unknown", 17: "copies_unknown"}
+    assert rejected == {
+        6: "energy_measured",
+        31: "energy_measured",
+        16: "copies_unknown",
+        17: "copies_unknown",
+    }
 
 
 def test_cpu2026_is_read_by_the_names_of_its_columns(tmp_path):
@@ -239,9 +281,11 @@ def test_cpu2026_is_read_by_the_names_of_its_columns(tmp_path):
     order = np.random.default_rng(0).permutation(len(header) - 2)
     with path.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\r\n")
-        writer.writerow([*(f" {header[place]}\t" for place in order), "Remarks", *header[-2:]])
+        names = [f" {header[place]}\t" for place in order]
+        writer.writerow([*names, "Remarks", *header[-2:]])
         for line in lines:
-            writer.writerow([*(f" {line[place]} " for place in order), "", line[-1]])
+            texts = [f" {line[place]} " for place in order]
+            writer.writerow([*texts, "", line[-1]])
     built = cpu2026.build({"spec_cpu2026": tmp_path}, {})
     pd.testing.assert_frame_equal(built.table.frame, expected.table.frame)
     assert built.rejected["reason"].tolist() == expected.rejected["reason"].tolist()

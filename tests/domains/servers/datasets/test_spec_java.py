@@ -72,12 +72,31 @@ def test_build_quarantines_each_defect_with_reason_and_declares_no_result_as_fea
 
 def test_build_divides_results_by_nodes_and_keeps_memory_stated_per_node(raw, tmp_path):
     single = sound(raw)
-    times = ["# Cores", "# Chips", "Memory (GB)", *power.OPERATIONS, *power.WATTS]
-    four = {**single, "Nodes": "4", "Disclosure": single["Disclosure"].replace("-0", "-9")}
+    times = [
+        "# Cores",
+        "# Chips",
+        "Memory (GB)",
+        *power.OPERATIONS,
+        *power.WATTS,
+    ]
+    four = {
+        **single,
+        "Nodes": "4",
+        "Disclosure": single["Disclosure"].replace("-0", "-9"),
+    }
     four |= {name: f"{float(single[name].replace(',', '')) * 4:.7g}" for name in times}
     frame = build_rows(tmp_path, [single, four]).table.frame
     assert frame["nodes"].tolist() == [1, 4]
-    same = frame.drop(columns=["nodes", "result_id", "line", "arrival_day", "q_date", "test_month"])
+    same = frame.drop(
+        columns=[
+            "nodes",
+            "result_id",
+            "line",
+            "arrival_day",
+            "q_date",
+            "test_month",
+        ]
+    )
     first, second = (same.loc[[row]].reset_index(drop=True) for row in (0, 1))
     pd.testing.assert_frame_equal(first, second, rtol=1e-5)
     row = sound(raw, nodes="2")
@@ -94,15 +113,29 @@ KNOWN_ERRORS = [
     ({"3rd Level Cache": "256 MB I+D on chip per core"}, {"l3_mb_per_chip": 256.0}),
     ({"2nd Level Cache": "1280 MB I+D on chip per core"}, {"l2_kb_per_core": 1280.0}),
     ({"2nd Level Cache": "256 KB I+D on chip per chip"}, {"l2_kb_per_core": 256.0}),
-    ({"Processor": "AMD Opteron 999"}, {"cpu_vendor": "AMD", "isa": "x86", "arch": "x86_64", "family": None}),
-    *(({"Power Supply Rating (watts)": "0"}, {"psu_w": None}), ({"Test Date": "Mar-1999"}, {"test_month": None})),
+    (
+        {"Processor": "AMD Opteron 999"},
+        {
+            "cpu_vendor": "AMD",
+            "isa": "x86",
+            "arch": "x86_64",
+            "family": None,
+        },
+    ),
+    ({"Power Supply Rating (watts)": "0"}, {"psu_w": None}),
+    ({"Test Date": "Mar-1999"}, {"test_month": None}),
     ({"Memory (GB)": "n/a"}, {"mem_total_gb": 384.0}),
     ({"DIMMS": "", "Memory Description": "x" * 5000}, {"dimm_count": None, "mem_eff_mts": None}),
 ]
 
 
 def test_build_repairs_known_errors(raw, tmp_path):
-    machine = {"# Cores": "40", "# Chips": "2", "# Cores Per Chip": "20", "Processor": "Intel Xeon Gold 6148"}
+    machine = {
+        "# Cores": "40",
+        "# Chips": "2",
+        "# Cores Per Chip": "20",
+        "Processor": "Intel Xeon Gold 6148",
+    }
     machine |= {"Memory (GB)": "384", "DIMMS": "12 x 32768 MB"}
     for change, expected in KNOWN_ERRORS:
         row = build_rows(tmp_path, [{**sound(raw), **machine, **change}]).table.frame.iloc[0]
@@ -121,10 +154,25 @@ def test_build_refuses_bad_files(raw, tmp_path):
 
 def test_parse_measured_identity_and_form_factor():
     numbers = {"1.34723e+06": 1347230, "1,024": 1024, "2,112.5": 2112.5}
-    numbers |= dict.fromkeys(("-1", "", "1e999", "nan", "1,02", "0x10", "9" * 13))
+    numbers |= dict.fromkeys(
+        (
+            "-1",
+            "",
+            "1e999",
+            "nan",
+            "1,02",
+            "0x10",
+            "9" * 13,
+        )
+    )
     assert {text: parse_measured(text) for text in numbers} == numbers
     assert parse_disclosure("http://x/res2031q1/power_ssj2008-20310230-00001.html").result_id is None
     assert parse_disclosure('<A HREF="/power_ssj2008-20310228-00001.txt">').result_id == "power_ssj2008-20310228-00001"
     shapes = {"2U Rack.": "2U", "5 x 4RU rackmount server": "4U", "Tower or 4U rack mount": "4U"}
-    shapes |= {"1 of 2 Blades": "blade", "Compute Node": "blade", "--": None, "": None}
+    shapes |= {
+        "1 of 2 Blades": "blade",
+        "Compute Node": "blade",
+        "--": None,
+        "": None,
+    }
     assert {text: parse_form_factor(text) for text in shapes} == shapes

@@ -109,7 +109,12 @@ def test_a_text_beyond_the_limit_is_incomplete(parse, text):
 
 @pytest.mark.parametrize("parse", [*PARSERS, cache.rewrite_cache_text])
 def test_repetition_of_any_piece_ends_quickly(parse):
-    for piece in {*PARSERS.get(parse, "").split(), *PARSERS.get(parse, ""), *string.printable, *LONG_PIECES}:
+    for piece in {
+        *PARSERS.get(parse, "").split(),
+        *PARSERS.get(parse, ""),
+        *string.printable,
+        *LONG_PIECES,
+    }:
         began = time.process_time()
         parse((piece * MAX_LENGTH)[:MAX_LENGTH])
         parse((f"{piece} " * MAX_LENGTH)[:MAX_LENGTH])
@@ -117,7 +122,22 @@ def test_repetition_of_any_piece_ends_quickly(parse):
         assert time.process_time() - began < 1
 
 
-@given(st.text(), st.sampled_from(["MHz", "MT/s", "KiB", "MiB", "GiB", "GB", "W", "bit", ""]))
+@given(
+    st.text(),
+    st.sampled_from(
+        [
+            "MHz",
+            "MT/s",
+            "KiB",
+            "MiB",
+            "GiB",
+            "GB",
+            "W",
+            "bit",
+            "",
+        ]
+    ),
+)
 def test_a_number_is_finite_or_refused(text, unit):
     try:
         assert math.isfinite(read_number(text, unit))

@@ -41,11 +41,19 @@ def test_l1_and_l2_per_core_round_trip_in_any_unit(instruction, data):
 
 @given(total=MB, mb=MB, cores=CORES)
 def test_l3_slices_round_trip(total, mb, cores):
-    slices = {"": (None, None), f", {mb} MB shared / {cores} cores": (mb, cores), f", {mb} MB per core": (mb, 1)}
+    slices = {
+        "": (None, None),
+        f", {mb} MB shared / {cores} cores": (mb, cores),
+        f", {mb} MB per core": (mb, 1),
+    }
     for text, (size, sharing) in slices.items():
         l3 = parse_l3(f"{total} MB I+D on chip per chip{text}")
         assert not l3.l3_asymmetric
-        assert (l3.l3_mb_per_chip, l3.l3_slice_mb, l3.l3_cores_per_slice) == (total, size, sharing)
+        assert (
+            l3.l3_mb_per_chip,
+            l3.l3_slice_mb,
+            l3.l3_cores_per_slice,
+        ) == (total, size, sharing)
     shared = f"{3 * mb} MB shared / {cores} cores + {mb} MB shared / {cores} cores"
     l3 = parse_l3(f"{4 * mb} MB I+D on chip per chip, {shared}")
     assert l3.l3_asymmetric and l3.l3_cores_per_slice == cores
@@ -142,7 +150,16 @@ def test_a_generated_text_round_trips(groups, generation, separator, hbm, data):
     assert memory.dimm_count == sum(group[0] for group in groups)
     assert memory.dimm_groups == len(groups)
     assert (memory.dimm_gb, memory.dimm_type, memory.ecc) == (main[1], main[4], ECC_BY_TYPE[main[4]])
-    assert memory.dimm_ranks == {"": None, "1Rx8 ": 1, "2Rx4 ": 2, "4DRx4 ": 4, "2S2Rx4 ": 4}[main[2]]
+    assert (
+        memory.dimm_ranks
+        == {
+            "": None,
+            "1Rx8 ": 1,
+            "2Rx4 ": 2,
+            "4DRx4 ": 4,
+            "2S2Rx4 ": 4,
+        }[main[2]]
+    )
     assert memory.ddr_gen == generation
     assert (memory.mem_rated_mts, memory.mem_running_mts) == (min(rates), running)
     assert memory.mem_eff_mts == (running or min(rates))
@@ -154,8 +171,22 @@ def test_rates_near_a_grade_become_the_grade(grade, error):
     assert snap_to_grade(grade + 30) == grade + 30
 
 
-WORD = st.sampled_from(["Kernel ", "kernel version ", "kernel version, ", "Kernel", "Kerenl ", ""])
-KERNEL = st.tuples(st.integers(2, 9), st.integers(0, 99), st.integers(0, 99), st.integers(0, 999))
+WORD = st.sampled_from(
+    [
+        "Kernel ",
+        "kernel version ",
+        "kernel version, ",
+        "Kernel",
+        "Kerenl ",
+        "",
+    ]
+)
+KERNEL = st.tuples(
+    st.integers(2, 9),
+    st.integers(0, 99),
+    st.integers(0, 99),
+    st.integers(0, 999),
+)
 
 
 @given(
@@ -167,7 +198,8 @@ KERNEL = st.tuples(st.integers(2, 9), st.integers(0, 99), st.integers(0, 99), st
     twice=st.booleans(),
 )
 def test_sles_round_trips(release, pack, kernel, word, late, twice):
-    series, build = f"{kernel[0]}.{kernel[1]}", f"{kernel[0]}.{kernel[1]}.{kernel[2]}-{kernel[3]}-default"
+    series = f"{kernel[0]}.{kernel[1]}"
+    build = f"{kernel[0]}.{kernel[1]}.{kernel[2]}-{kernel[3]}-default"
     service = f" SP{pack}" if pack else ""
     place = f"{release} (x86_64){service}" if late else f"{release}{service} (x86_64)"
     system = parse_operating_system(
@@ -178,14 +210,35 @@ def test_sles_round_trips(release, pack, kernel, word, late, twice):
     assert (system.kernel, system.kernel_series) == (build, series)
 
 
-@given(st.dates(), st.integers(-(10**9), 10**9), st.integers(0, 3))
+@given(
+    st.dates(),
+    st.integers(-(10**9), 10**9),
+    st.integers(0, 3),
+)
 def test_months_and_numbers_round_trip(day, number, places):
-    names = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+    names = [
+        "Jan",
+        "Feb",
+        "Mar",
+        "Apr",
+        "May",
+        "Jun",
+        "Jul",
+        "Aug",
+        "Sep",
+        "Oct",
+        "Nov",
+        "Dec",
+    ]
     assert parse_month(f"{names[day.month - 1]}-{day.year:04}") == day.replace(day=1)
     assert parse_number(f"{number / 10**places:.{places}f}") == number / 10**places
 
 
-@given(day=st.dates(date(2016, 1, 1), date(2040, 1, 1)), number=st.integers(0, 99999), quarter=st.integers(1, 4))
+@given(
+    day=st.dates(date(2016, 1, 1), date(2040, 1, 1)),
+    number=st.integers(0, 99999),
+    quarter=st.integers(1, 4),
+)
 def test_disclosures_round_trip(day, number, quarter):
     name = f"cpu2017-{day:%Y%m%d}-{number:05}"
     links = " ".join(f'<A HREF="/x/res{day.year}q{quarter}/{name}.{end}">{end}</A>' for end in ("html", "csv"))
@@ -196,7 +249,16 @@ def test_disclosures_round_trip(day, number, quarter):
 @given(
     counts=st.sets(st.integers(1, 99), min_size=1, max_size=6),
     comma=st.sampled_from([",", ", ", " or "]),
-    word=st.sampled_from(["", " chip", " chips", " chip(s)", " (chip)s", " Chips"]),
+    word=st.sampled_from(
+        [
+            "",
+            " chip",
+            " chips",
+            " chip(s)",
+            " (chip)s",
+            " Chips",
+        ]
+    ),
 )
 def test_orderable_lists_round_trip(counts, comma, word):
     orderable = parse_orderable(comma.join(map(str, sorted(counts))) + word)
@@ -207,7 +269,14 @@ def test_orderable_lists_round_trip(counts, comma, word):
     devices=st.integers(1, 99),
     size=st.integers(16, 9999),
     unit=st.sampled_from(["GB", " GB", " TB", "G"]),
-    kind=st.sampled_from([("SATA SSD", "ssd"), ("NVMe SSD", "nvme"), ("SAS HDD", "hdd"), ("SATA, 7200 RPM", "hdd")]),
+    kind=st.sampled_from(
+        [
+            ("SATA SSD", "ssd"),
+            ("NVMe SSD", "nvme"),
+            ("SAS HDD", "hdd"),
+            ("SATA, 7200 RPM", "hdd"),
+        ]
+    ),
     last=st.booleans(),
 )
 def test_storage_round_trips(devices, size, unit, kind, last):
@@ -218,7 +287,20 @@ def test_storage_round_trips(devices, size, unit, kind, last):
     assert storage.storage_gb == devices * size * (1000 if "T" in unit else 1)
 
 
-TEXTS = st.lists(st.sampled_from(["", "3", "17.5", "Jan-2020", "1 x 960 GB SATA SSD", "tmpfs", "N/A"]), max_size=25)
+TEXTS = st.lists(
+    st.sampled_from(
+        [
+            "",
+            "3",
+            "17.5",
+            "Jan-2020",
+            "1 x 960 GB SATA SSD",
+            "tmpfs",
+            "N/A",
+        ]
+    ),
+    max_size=25,
+)
 
 
 def coded(texts):
@@ -230,14 +312,13 @@ def coded(texts):
 @settings(max_examples=40)
 @given(texts=TEXTS)
 def test_a_coded_column_is_parsed_as_a_plain_one(parse, texts):
-    names, text_column = (
-        {parse_storage: ["storage_class", "storage_gb"]}.get(parse, ["value"]),
-        pd.Series(texts, dtype="str"),
-    )
+    names = {parse_storage: ["storage_class", "storage_gb"]}.get(parse, ["value"])
+    text_column = pd.Series(texts, dtype="str")
     plain, column = (distinct_texts.parse_column(each, parse, names) for each in (text_column, coded(texts)))
     assert list(column) == list(plain)
     for name in plain:
-        ours, theirs = column[name].astype("object"), plain[name].astype("object")
+        ours = column[name].astype("object")
+        theirs = plain[name].astype("object")
         assert [None if pd.isna(value) else value for value in ours] == [
             None if pd.isna(value) else pd.Timestamp(value) if isinstance(value, date) else value for value in theirs
         ]
@@ -254,8 +335,10 @@ def test_every_distinct_text_is_mapped_once_and_unused_ones_never():
 
 
 def test_a_column_keeps_its_index_and_parses_each_text_once():
-    text, calls = "3 MB I+D on chip per core", []
-    column, names = pd.Series([text, None, text], index=[7, 3, 5]), ["l2_kb_per_core", "l2_scope"]
+    text = "3 MB I+D on chip per core"
+    calls = []
+    column = pd.Series([text, None, text], index=[7, 3, 5])
+    names = ["l2_kb_per_core", "l2_scope"]
     frame = distinct_texts.parse_column(column, lambda each: calls.append(each) or parse_l2(each), names)
     assert list(filter(None, calls)) == [text] and list(frame.index) == [7, 3, 5]
     np.testing.assert_array_equal(frame["l2_kb_per_core"], [3072, np.nan, 3072])

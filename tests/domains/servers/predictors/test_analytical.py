@@ -60,7 +60,11 @@ def test_unseen_compiler_counts_as_the_last_seen_and_alpha_is_chosen_on_validati
     first = model.predict(test.assign(compiler_version=2.0))
     assert (last / first)["score"].mean() == pytest.approx(1.1, abs=0.02)
     train = generate_servers()
-    model = fit(AnalyticalPredictor(alphas=(1e-4, 1e3)), train, validation=np.arange(len(train)) >= 500)
+    model = fit(
+        AnalyticalPredictor(alphas=(1e-4, 1e3)),
+        train,
+        validation=np.arange(len(train)) >= 500,
+    )
     assert model.hyperparameters_["alpha"] == 1e-4
 
 
@@ -69,7 +73,8 @@ def test_unknown_turbo_and_power_are_imputed_and_the_power_clock_equals_the_feat
     train["max_turbo_mhz"] = train["base_mhz"] * 1.5
     quantities = ServerQuantities().fit(train)
     unknown = train.head(20).assign(max_turbo_mhz=np.nan, tdp_w=np.nan)
-    imputed, known = quantities.compute(unknown), quantities.compute(train.head(20))
+    imputed = quantities.compute(unknown)
+    known = quantities.compute(train.head(20))
     assert imputed["turbo"] == pytest.approx(known["turbo"], abs=0.02)
     assert imputed["power_clock"] == pytest.approx(known["power_clock"], abs=0.05)
     frame = train.head(200).assign(max_turbo_mhz=np.linspace(1500.0, 5000.0, 200))
@@ -107,7 +112,12 @@ def test_robust_ridge_ignores_an_outlier_and_uses_sample_weights():
     values[0] += 50
     assert robust_ridge(matrix, values, np.ones(200), np.array([1e-9])) == pytest.approx([2, 3], abs=0.02)
     sample_weight = np.array([1e-6, 1e-6, 1, 1])
-    weights = robust_ridge(np.zeros((4, 1)), np.array([0.0, 0.0, 1.0, 1.0]), sample_weight, np.ones(1))
+    weights = robust_ridge(
+        np.zeros((4, 1)),
+        np.array([0.0, 0.0, 1.0, 1.0]),
+        sample_weight,
+        np.ones(1),
+    )
     assert weights[0] == pytest.approx(1, abs=1e-3)
 
 
@@ -126,7 +136,8 @@ def test_process_gain_counts_where_all_cores_work():
     X = generate_servers(40, ("Naples", "Rome")).assign(metric=["speed", "speed", "rate", "rate"] * 10)
     terms = AnalyticalTerms()
     terms.fit_transform(X, COLUMNS, pd.Timestamp("2019-01-01"))
-    rome, speed = X["family"] == "Rome", X["metric"] == "speed"
+    rome = X["family"] == "Rome"
+    speed = X["metric"] == "speed"
     by_kind = pd.Series(terms.core_gains(X)).groupby([rome, speed]).agg(["min", "max"])
     assert (by_kind["min"] == by_kind["max"]).all()
     gains = by_kind["min"]
@@ -164,7 +175,12 @@ def test_predictions_are_the_same_whatever_was_announced_later(kind, monkeypatch
 
     def predict():
         model = KINDS[kind]()
-        return model.fit(train, scores, columns=COLUMNS, when=daily_dates(len(train), str(CUT.date()))).predict(test)
+        return model.fit(
+            train,
+            scores,
+            columns=COLUMNS,
+            when=daily_dates(len(train), str(CUT.date())),
+        ).predict(test)
 
     before = predict()
     for name in ("core_table", "process_table"):
@@ -177,11 +193,24 @@ def test_predictions_are_the_same_whatever_was_announced_later(kind, monkeypatch
 def test_a_blank_counts_from_its_day_on_and_the_mean_of_the_vendor_before_it():
     """Redwood Cove was sold from 2023-12-14 without a claim, and Raptor Cove from 2022-09-27."""
     cores = announcements.core_table()
-    gains = [cores[name].gain for name in ("Broadwell", "Skylake", "Sunny Cove", "Cypress Cove", "Golden Cove")]
+    gains = [
+        cores[name].gain
+        for name in (
+            "Broadwell",
+            "Skylake",
+            "Sunny Cove",
+            "Cypress Cove",
+            "Golden Cove",
+        )
+    ]
     mean = log1p(sum(gains) / len(gains))
     train = generate_servers(families=("Ice Lake-SP", "Cascade Lake-SP"))
     scores = compute_scores(train.assign(family="Milan"))
-    for last, levels in {"2022-09-26": (mean, mean), "2022-12-31": (0.0, mean), "2023-12-14": (0.0, 0.0)}.items():
+    for last, levels in {
+        "2022-09-26": (mean, mean),
+        "2022-12-31": (0.0, mean),
+        "2023-12-14": (0.0, 0.0),
+    }.items():
         model = AnalyticalPredictor().fit(train, scores, columns=COLUMNS, when=daily_dates(600, last))
         families = pd.DataFrame({"family": ["Sapphire Rapids", *LATER[1:3]], "metric": "speed"})
         assert np.diff(model.terms_.core_gains(families)) == pytest.approx(levels)
@@ -189,7 +218,8 @@ def test_a_blank_counts_from_its_day_on_and_the_mean_of_the_vendor_before_it():
 
 def test_every_split_has_the_gains_of_its_last_training_row():
     """Also where the split is no forward split; its training rows may be as late as its test rows."""
-    rows, months = 900, pd.date_range("2018-01-01", "2024-12-01", freq="MS")
+    rows = 900
+    months = pd.date_range("2018-01-01", "2024-12-01", freq="MS")
     frame = generate_servers(rows, ("Naples", "Rome", "Milan", "Ice Lake-SP"))
     frame["score"] = compute_scores(frame.assign(family="Milan"))["score"]
     frame["published"] = months[np.sort(np.random.default_rng(0).integers(0, len(months), rows))]
@@ -200,11 +230,13 @@ def test_every_split_has_the_gains_of_its_last_training_row():
         Column("published", Kind.DATE, Role.PROVENANCE, "provenance", tags=(Tag.TIME,)),
         *COLUMNS,
     )
-    table, days = build_table("generated", frame, columns), {}
+    table = build_table("generated", frame, columns)
+    days = {}
     for name in ("random", "unseen_cpu", "forward_2023", "forward_2024", "few_shot_3", "forward_2024_last_2_years"):
         folds = splits.make(name, table, 0)["fold_0"]
         known = folds.isin(["train", "validation"]).to_numpy()
-        train, when = table.frame[known], table.frame.loc[known, "published"]
+        train = table.frame[known]
+        when = table.frame.loc[known, "published"]
         validation = (folds[known] == "validation").to_numpy()
         given = {"columns": table.columns, "validation": validation, "when": when}
         terms = AnalyticalPredictor().fit(train.drop(columns="score"), train[["score"]], **given).terms_

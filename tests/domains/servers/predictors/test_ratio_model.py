@@ -13,8 +13,20 @@ from perfcast.predictors.predictor import load_predictor
 from perfcast.schema.table import Column, Kind, Role, Tag
 
 CONF = read_predictor(Path(__file__).parents[4] / "conf", "ratio_model").params
-TEXTS = {"cpu_model": (Tag.ENTITY,), "core_family": (), "suite": (Tag.TASK,), "domain": (), "metric": ()}
-TEXTS |= {"cpu_vendor": (), "generation": (), "hw_vendor": (), "compiler_vendor": (), "compiler_major_minor": ()}
+TEXTS = {
+    "cpu_model": (Tag.ENTITY,),
+    "core_family": (),
+    "suite": (Tag.TASK,),
+    "domain": (),
+    "metric": (),
+}
+TEXTS |= {
+    "cpu_vendor": (),
+    "generation": (),
+    "hw_vendor": (),
+    "compiler_vendor": (),
+    "compiler_major_minor": (),
+}
 NUMBERS = (
     "cores_enabled_total",
     "chips",
@@ -23,15 +35,15 @@ NUMBERS = (
     "cpu2017_estimate",
     "cpu2017_known",
 )
-COLUMNS = (
-    *(Column(name, Kind.CATEGORICAL, Role.KEY, "a", tags=tags) for name, tags in TEXTS.items()),
-    *(Column(name, Kind.NUMERICAL, Role.FEATURE, "a") for name in NUMBERS),
-)
+TEXT_COLUMNS = [Column(name, Kind.CATEGORICAL, Role.KEY, "a", tags=tags) for name, tags in TEXTS.items()]
+NUMBER_COLUMNS = [Column(name, Kind.NUMERICAL, Role.FEATURE, "a") for name in NUMBERS]
+COLUMNS = (*TEXT_COLUMNS, *NUMBER_COLUMNS)
 
 
 def table() -> pd.DataFrame:
     """Generate 8 CPU models of 2 core families in 4 suites; rates are 0.4 of the estimate, the integer speed grows."""
-    rng, rows = np.random.default_rng(1), []
+    rng = np.random.default_rng(1)
+    rows = []
     for number in range(8):
         for chips in (1.0, 2.0):
             for domain in ("int", "fp"):
@@ -39,12 +51,24 @@ def table() -> pd.DataFrame:
                     cores = 32.0 * (1 + number) * chips
                     family = f"family {number % 2}"
                     row = dict.fromkeys(TEXTS, family) | {"suite": f"{domain}{metric}", "domain": domain}
-                    row |= {"metric": metric, "cpu_model": f"cpu {number}", "compiler_vendor": "A", "cpu_vendor": "V"}
+                    row |= {
+                        "metric": metric,
+                        "cpu_model": f"cpu {number}",
+                        "compiler_vendor": "A",
+                        "cpu_vendor": "V",
+                    }
                     row |= dict.fromkeys(NUMBERS, 1.0) | {"cores_enabled_total": cores, "chips": chips}
                     estimate = 10 * cores if metric == "rate" else 20.0
                     grows = (cores / 100) ** 0.3 if row["suite"] == "intspeed" else 1.0
                     score = 0.4 * estimate * grows * np.exp(rng.normal(0, 0.01))
-                    rows.append(row | {"all_core_turbo_mhz": 3000.0, "cpu2017_estimate": estimate, "score": score})
+                    rows.append(
+                        row
+                        | {
+                            "all_core_turbo_mhz": 3000.0,
+                            "cpu2017_estimate": estimate,
+                            "score": score,
+                        }
+                    )
     return pd.DataFrame(rows).assign(cpu2017_known=50.0)
 
 
@@ -66,7 +90,11 @@ def test_an_unseen_cpu_has_the_ratio_of_its_suite_and_the_law_of_its_cores(X: pd
 
 
 def test_deviations_grow_with_what_is_unknown(model: RatioModelPredictor, X: pd.DataFrame) -> None:
-    cases = [X, X.assign(cpu_model="new"), X.assign(cpu_model="new", cpu2017_known=0.0)]
+    cases = [
+        X,
+        X.assign(cpu_model="new"),
+        X.assign(cpu_model="new", cpu2017_known=0.0),
+    ]
     cases.append(cases[2].assign(core_family="new", generation="new"))
     deviations = [model.predict_deviations(case)[:, 0] for case in cases]
     assert all((wide > narrow).all() for narrow, wide in pairwise(deviations))

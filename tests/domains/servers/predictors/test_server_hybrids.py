@@ -71,7 +71,8 @@ def shifted_scores(frame, gain):
 
 
 def fit(predictor, y, train, validated=500):
-    validation, dates = np.arange(len(train)) >= validated, daily_dates(len(train), "2022-12-31")
+    validation = np.arange(len(train)) >= validated
+    dates = daily_dates(len(train), "2022-12-31")
     return predictor.fit(train, y, columns=COLUMNS, validation=validation, when=dates)
 
 
@@ -102,14 +103,26 @@ def test_shifts_are_separate_residuals_clipped_and_weights_equal_without_validat
     train = pd.DataFrame({"cpu_model": ["a", "b"], "family": ["Naples", "Rome"]})
     test = pd.DataFrame({"cpu_model": ["a", "c", "d", "e"], "family": ["Naples", "Rome", "Milan", None]})
     shift = TrainingShift.fit(train, (CPU_MODEL,))
-    assert shift.of(test).tolist() == [SEEN_CPU, UNSEEN_CPU, UNSEEN_MICROARCHITECTURE, UNSEEN_MICROARCHITECTURE]
+    assert shift.of(test).tolist() == [
+        SEEN_CPU,
+        UNSEEN_CPU,
+        UNSEEN_MICROARCHITECTURE,
+        UNSEEN_MICROARCHITECTURE,
+    ]
     assert TrainingShift(**asdict(shift)) == shift
     assert TrainingShift.fit(train[["family"]], ()).of(train).tolist() == [ANY, ANY], "without an entity"
 
 
 def test_trees_learn_the_residual_of_the_analytical_models():
     train = generate_servers(1500)
-    y = compute_scores(train).mul(np.where((train["tdp_w"] == 96) & (train["base_mhz"] == 2400), 0.9, 1.1), axis=0)
+    y = compute_scores(train).mul(
+        np.where(
+            (train["tdp_w"] == 96) & (train["base_mhz"] == 2400),
+            0.9,
+            1.1,
+        ),
+        axis=0,
+    )
     fitted = fit(hybrid_trees(n_estimators=20), y, train, validated=1300)
     predictions = predict_structure(fitted, train), fitted.predict(train).to_numpy()
     structure, hybrid = (np.abs(prediction / y.to_numpy() - 1).mean() for prediction in predictions)
@@ -172,10 +185,12 @@ def interacting_scores(frame):
 
 
 def test_learners_reduce_the_error_of_the_analytical_models():
-    train, test = generate_servers(400), generate_servers(200, seed=5)
+    train = generate_servers(400)
+    test = generate_servers(200, seed=5)
     predictor = hybrid_attention({"epochs": 8}, weights_by={"backtests": False})
     fit(predictor, interacting_scores(train), train, validated=350)
-    truth, predicted = interacting_scores(test).to_numpy(), predictor.predict(test).to_numpy()
+    truth = interacting_scores(test).to_numpy()
+    predicted = predictor.predict(test).to_numpy()
     errors = [np.abs(scores / truth - 1).mean() for scores in (predict_structure(predictor, test), predicted)]
     assert errors[1] < errors[0] / 2
     assert len(predictor.history_) >= SMALL["epochs"]
@@ -195,7 +210,8 @@ def test_groups_pool_their_columns_and_attend_to_the_others():
     network, rows = build_network()
     network(rows).pow(2).sum().backward()
     assert not [name for name, p in network.named_parameters() if p.grad is None or p.grad.abs().max() == 0]
-    pooled, related = [], []
+    pooled = []
+    related = []
     network.inter[0].register_forward_hook(lambda _, given, out: pooled.append(given[0]) or related.append(out))
     first = torch.zeros(rows.numbers.shape[1])
     first[0] = 1.0
@@ -208,7 +224,8 @@ def test_groups_pool_their_columns_and_attend_to_the_others():
 
 def test_ablation_parameters_remove_components():
     train = generate_servers(200)
-    y, validation = compute_scores(train), np.arange(200) >= 150
+    y = compute_scores(train)
+    validation = np.arange(200) >= 150
     structure = {name: {"announced_gains": False} for name in ("analytical", "analytical_time")}
     plain = hybrid_attention({"grouped": False}, structure=structure, weights_by={"backtests": False})
     plain.fit(train, y, columns=COLUMNS, validation=validation)
@@ -217,7 +234,17 @@ def test_ablation_parameters_remove_components():
     assert list(plain.learners_["attention"].encoder_.groups) == ["all"]
 
 
-@pytest.mark.parametrize("left_out", [["attention"], ["boosting", "boosting_median", "gaussian_process"]])
+@pytest.mark.parametrize(
+    "left_out",
+    [
+        ["attention"],
+        [
+            "boosting",
+            "boosting_median",
+            "gaussian_process",
+        ],
+    ],
+)
 def test_a_learner_can_be_left_out(left_out):
     train = generate_servers(200)
     predictor = hybrid_ensemble(left_out, weights_by={"backtests": False})

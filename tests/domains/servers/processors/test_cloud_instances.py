@@ -58,14 +58,16 @@ def scores(champion: Champion, name: str, **fields) -> dict[str, float]:
 
 
 def test_rate_of_an_instance_is_its_share_of_the_host(champion):
-    whole, instance = scores(champion, "Xeon Gold 6148", chips=1), scores(champion, "x1.large")
+    whole = scores(champion, "Xeon Gold 6148", chips=1)
+    instance = scores(champion, "x1.large")
     for task, score in instance.items():
         if "rate" in task:
             assert score == pytest.approx(whole[task] * 2 / 20, rel=0.2)  # with software of its own draws
 
 
 def test_several_sockets_and_single_threads_count_as_cores(champion):
-    metal, pair = scores(champion, "x1.metal"), scores(champion, "Xeon Gold 6148", chips=2)
+    metal = scores(champion, "x1.metal")
+    pair = scores(champion, "Xeon Gold 6148", chips=2)
     assert metal["SPECrate2017_int_base"] == pytest.approx(pair["SPECrate2017_int_base"], rel=0.2)
     assert scores(champion, "x2.large")["SPECrate2017_int_base"] == pytest.approx(
         scores(champion, "x1.large")["SPECrate2017_int_base"], rel=0.2
@@ -107,7 +109,8 @@ def test_hosts_of_several_families_are_mixed(champion):
 
 
 def test_a_given_family_leaves_its_host_alone(champion):
-    mixed, alone = scores(champion, "standard_x8_v1", family="Skylake-SP"), scores(champion, "x7.large")
+    mixed = scores(champion, "standard_x8_v1", family="Skylake-SP")
+    alone = scores(champion, "x7.large")
     assert mixed == pytest.approx(alone, rel=0.02)
 
 
@@ -124,7 +127,8 @@ def test_instance_of_a_family_is_on_hosts_of_this_family(champion):
 def test_instances_have_answers_in_both_suites(champion, listed, name):
     bridged = add_instances(bridged_pair().bridged, listed)
     bridged = replace(bridged, base=replace(bridged.base, champion=champion))
-    pair, options = BridgedPair(champion, bridged), PredictOptions(neighbors=0, explain=False)
+    pair = BridgedPair(champion, bridged)
+    options = PredictOptions(neighbors=0, explain=False)
     (machine,) = predict_pair([make_entry(1, name, {"processor": name})], pair, options).machines
     assert len(machine.estimates) == 8
     assert len(machine.ratios) == 4

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from perfcast.domains.servers.features.server_physics import find_memory_limit
 from perfcast.domains.servers.processors import announcements, cpu_models
-from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key, find_family, list_rule_families
+from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key, find_family
 from perfcast.domains.servers.processors.facts import (
     NUMERIC_FACTS,
     QUALITIES,
@@ -37,7 +37,12 @@ def test_designs_have_a_day_a_source_and_an_earlier_predecessor():
         for design in table.values():
             assert not pd.isna(design.announced) and design.source and design.predecessor in seen, design
             seen.add(design.name)
-    cores = {"Genoa-X": "Zen 4", "Cascade Lake-SP": "Skylake", "no such family": None, None: None}
+    cores = {
+        "Genoa-X": "Zen 4",
+        "Cascade Lake-SP": "Skylake",
+        "no such family": None,
+        None: None,
+    }
     assert {family: announcements.find_core(family) for family in cores} == cores
     assert announcements.ancestry("Zen 3") == ("Zen", "Zen 2", "Zen 3")
 
@@ -45,8 +50,20 @@ def test_designs_have_a_day_a_source_and_an_earlier_predecessor():
 def test_nothing_announced_later_is_known():
     for last_day, core, predecessor, before, after in (
         # nothing was announced: the mean gain of the vendor, then none
-        ("2022-09-26", "Raptor Cove", "Golden Cove", (0.05 + 0.10 + 0.18 + 0.19 + 0.19) / 5, 0.0),
-        ("2024-06-02", "Zen 5", "Zen 4", (0.15 + 0.19 + 0.14) / 3, 0.16),
+        (
+            "2022-09-26",
+            "Raptor Cove",
+            "Golden Cove",
+            (0.05 + 0.10 + 0.18 + 0.19 + 0.19) / 5,
+            0.0,
+        ),
+        (
+            "2024-06-02",
+            "Zen 5",
+            "Zen 4",
+            (0.15 + 0.19 + 0.14) / 3,
+            0.16,
+        ),
     ):
         for days, gain in ((0, before), (1, after)):
             index = announcements.announced_index(pd.Timestamp(last_day) + pd.Timedelta(days=days))
@@ -80,9 +97,26 @@ def test_every_fact_is_plausible_stated_once_and_has_a_day_a_source_and_a_qualit
 
 
 def test_wide_and_long_rows_state_the_same_fact_from_its_day_on():
-    shared = {"cpu_model": "xeon 1", "family": "New", "known_from": "2026-01-02", "source": "list", "quality": "1"}
+    shared = {
+        "cpu_model": "xeon 1",
+        "family": "New",
+        "known_from": "2026-01-02",
+        "source": "list",
+        "quality": "1",
+    }
     (fact,) = parse_facts([{**shared, "tdp_w": "200", "base_mhz": ""}])
-    assert [fact] == list(parse_facts([{**shared, "fact": "tdp_w", "value": "200", "unit": "W"}]))
+    assert [fact] == list(
+        parse_facts(
+            [
+                {
+                    **shared,
+                    "fact": "tdp_w",
+                    "value": "200",
+                    "unit": "W",
+                }
+            ]
+        )
+    )
     assert fact.number == 200
     assert [fact.is_known(pd.Timestamp(day)) for day in ("2026-01-02", "2026-01-03")] == [False, True]
     day = pd.Timestamp(str(family_table()["Genoa"]["known_from"]))
@@ -94,7 +128,8 @@ def test_wide_and_long_rows_state_the_same_fact_from_its_day_on():
 
 def test_rules_and_tables_name_the_same_families():
     table = family_table()
-    assert set(list_rule_families()) == set(table)
+    rules = read_table("family_names.csv")
+    assert {row["family"] for row in rules} == set(table)
     for name, row in table.items():
         before = row["predecessor"]
         assert row["source"] and (not before or float(table[before]["generation"]) < float(row["generation"])), name
@@ -107,12 +142,21 @@ def test_rules_and_tables_name_the_same_families():
 
 def test_the_memory_limit_of_one_dimm_per_channel_two_and_multiplexed_rank_dimms():
     for rate, running, dimms, multiplexed, limit in (
-        *((6400, np.nan, 16, 8000, 6400), (8800, np.nan, 16, 8000, 8000), (8000, 8000, 16, 8000, 8000)),
-        *((6400, np.nan, 32, 8000, 5200), (6400, 6400, 32, 8000, 6400), (4800, np.nan, 16, 8000, 6400)),
+        (6400, np.nan, 16, 8000, 6400),
+        (8800, np.nan, 16, 8000, 8000),
+        (8000, 8000, 16, 8000, 8000),
+        (6400, np.nan, 32, 8000, 5200),
+        (6400, 6400, 32, 8000, 6400),
+        (4800, np.nan, 16, 8000, 6400),
         (8800, np.nan, 16, np.nan, 6400),
     ):
         facts = {"mem_max_mts_1dpc": 6400.0, "mem_max_mts_2dpc": 5200.0, "mem_mrdimm_mts": multiplexed}
-        machine = {"chips": 2, "mem_channels_per_chip": 8, "dimm_count": dimms, "mem_running_mts": running}
+        machine = {
+            "chips": 2,
+            "mem_channels_per_chip": 8,
+            "dimm_count": dimms,
+            "mem_running_mts": running,
+        }
         assert find_memory_limit(pd.DataFrame([{**facts, **machine}]), pd.Series([float(rate)])).tolist() == [limit]
 
 
@@ -128,7 +172,17 @@ def test_different_parts_keep_different_keys():
 
 @given(
     st.sampled_from(CPU_MODELS),
-    st.sampled_from(["{}", "  {} ", "{} CPU @ 2.50GHz", "{} Processor", "{} 16-Core Processor", "{} (R)", "{} [B0]"]),
+    st.sampled_from(
+        [
+            "{}",
+            "  {} ",
+            "{} CPU @ 2.50GHz",
+            "{} Processor",
+            "{} 16-Core Processor",
+            "{} (R)",
+            "{} [B0]",
+        ]
+    ),
     st.sampled_from([str.upper, str.lower, str.title, str]),
     st.integers(1, 4),
 )
@@ -158,7 +212,19 @@ def test_facts_of_a_model_and_of_its_family_are_joined():
     assert model["launch_quarter"] == pd.Timestamp(2017, 7, 1)
     assert facts.loc["epyc 7543p", "max_sockets"] == 1
     assert pd.isna(facts.loc["epyc 7281", "launch_quarter"]), "no list has its launch"
-    assert facts.loc["no such part"].drop(["cores", "chips", "cores_per_chip_stated", "suffix"]).isna().all()
+    assert (
+        facts.loc["no such part"]
+        .drop(
+            [
+                "cores",
+                "chips",
+                "cores_per_chip_stated",
+                "suffix",
+            ]
+        )
+        .isna()
+        .all()
+    )
 
 
 def test_facts_of_a_model_count_after_its_day():

@@ -14,7 +14,12 @@ from perfcast.domains.servers.processors.facts import Fact
 from perfcast.domains.servers.processors.user_facts import add_user_facts
 from perfcast.utils.errors import UserError
 
-ROW = {"cpu_model": "Intel Xeon 6799P", "known_from": "2026-11-23", "source": "data sheet, page 2", "quality": "1"}
+ROW = {
+    "cpu_model": "Intel Xeon 6799P",
+    "known_from": "2026-11-23",
+    "source": "data sheet, page 2",
+    "quality": "1",
+}
 
 
 def write(path, *lines):
@@ -73,7 +78,20 @@ def test_two_values_of_one_fact_are_refused_and_facts_of_a_user_come_first(tmp_p
     assert listed["channels_per_chip"].family == "Turin" and list_facts("Quantum 7", facts) == []
 
 
-@pytest.mark.parametrize("day", ["NaT", "nan", "now", "today", "-1", "2026", "20261123", "0001-01-01", "9999-12-31"])
+@pytest.mark.parametrize(
+    "day",
+    [
+        "NaT",
+        "nan",
+        "now",
+        "today",
+        "-1",
+        "2026",
+        "20261123",
+        "0001-01-01",
+        "9999-12-31",
+    ],
+)
 def test_only_days_are_days(tmp_path, day):
     assert_refused(tmp_path, {"known_from": day}, "known_from must be a day, YYYY-MM-DD, from 1970 to 2100")
 
@@ -130,10 +148,20 @@ OWN = "cpu_model,family,tdp_w,known_from,source,quality\nXeon Gold 6148,,30,2026
 
 
 ReferenceData = make_dataclass(
-    "ReferenceData", ["entity_facts", ("user_facts", tuple, ()), ("user_entities", frozenset, frozenset())]
+    "ReferenceData",
+    [
+        "entity_facts",
+        ("user_facts", tuple, ()),
+        ("user_entities", frozenset, frozenset()),
+    ],
 )
 Described = make_dataclass("Described", ["reference_data"])
-TURIN = {"family": "Turin", "tdp_w": 500.0, "mem_channels_per_chip": 12.0, "cores_per_chip_of_cpu_model": 128.0}
+TURIN = {
+    "family": "Turin",
+    "tdp_w": 500.0,
+    "mem_channels_per_chip": 12.0,
+    "cores_per_chip_of_cpu_model": 128.0,
+}
 
 
 def listed(*facts):
@@ -161,9 +189,15 @@ def test_a_new_model_has_the_facts_of_its_family_and_those_stated():
 @pytest.mark.parametrize("door", DOORS)
 def test_a_table_of_facts_counts_only_where_it_is_named(tmp_path, monkeypatch, capsys, door):
     monkeypatch.chdir(tmp_path)
-    command = [door.split(maxsplit=1)[0], "--champion", str(project().folder), *DOORS[door]]
+    command = [
+        door.split(maxsplit=1)[0],
+        "--champion",
+        str(project().folder),
+        *DOORS[door],
+    ]
     assert main(command) == 0
-    plain, note = capsys.readouterr(), "facts.csv: 1 CPU model of yours\n"
+    plain = capsys.readouterr()
+    note = "facts.csv: 1 CPU model of yours\n"
     assert note not in plain.err
     for content, code, printed in ((FOREIGN, 2, "'fact_id'"), (OWN, 0, note)):
         (tmp_path / "facts.csv").write_text(content)

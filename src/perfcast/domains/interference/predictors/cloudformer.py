@@ -5,18 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-import pandas as pd
 import torch
 from torch import Tensor, nn
 
 from perfcast.domains.interference.sequence_encoder import SequenceEncoder, SequenceSpec
 from perfcast.features.encoding.tokens import TokenSpec
 from perfcast.nn.embedding import CategoryEmbedding, TokenBatch, make_head
-from perfcast.predictors.neural.attention import Attention, mean_weights
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor
-
-_FUSED = "(fused)"
-"""Row of an attention map whose query is learned, not a token."""
 
 
 def _split_sequences(batch: TokenBatch, spec: SequenceSpec) -> tuple[Tensor, Tensor]:
@@ -110,11 +105,11 @@ class _Branch(nn.Module):
         self.norm = nn.LayerNorm(d_model)
         self.query = nn.Linear(d_model, 1)
 
-    def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the vector of a branch, and the weight of every token. Shapes: (rows, d), (rows, tokens)."""
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Return the vector of a branch. Shapes: (rows, d)."""
         hidden = self.norm(self.blocks(tokens))
         weights = torch.softmax(self.query(hidden).squeeze(2), dim=1)
-        return torch.einsum("nt,ntd->nd", weights, hidden), weights
+        return torch.einsum("nt,ntd->nd", weights, hidden)
 
 
 class CloudFormerNetwork(nn.Module):
@@ -149,18 +144,11 @@ class CloudFormerNetwork(nn.Module):
         self.gate = nn.Linear(2 * d_model, d_model)
         self.head = make_head(d_model, 2 * d_model, n_outputs, dropout)
 
-    def forward(self, batch: TokenBatch, weights: list[Tensor] | None = None) -> Tensor:
-        """Predict standardized targets; `weights` receives the shares of seconds, of metrics and of the branches.
-
-        Shapes: each (rows, 1, 1, tokens).
-        """
-        time, seconds = self.over_time(self.steps(batch) + self.position)
-        metric, names = self.over_metrics(self.metrics(batch))
+    def forward(self, batch: TokenBatch) -> Tensor:
+        """Predict standardized targets."""
+        time = self.over_time(self.steps(batch) + self.position)
+        metric = self.over_metrics(self.metrics(batch))
         share = torch.sigmoid(self.gate(torch.cat([time, metric], dim=1)))
-        if weights is not None:
-            of_time = share.mean(dim=1, keepdim=True)
-            branches = torch.cat([of_time, 1 - of_time], dim=1)
-            weights += [part[:, None, None, :] for part in (seconds, names, branches)]
         prediction: Tensor = self.head(share * time + (1 - share) * metric)
         return prediction
 
@@ -196,16 +184,3 @@ class CloudFormer(NeuralPredictor):
     def build_network(self, spec: TokenSpec, n_outputs: int) -> nn.Module:
         """Return an untrained network for windows of these sizes."""
         return CloudFormerNetwork(cast(SequenceSpec, spec), n_outputs, **self.network_options())
-
-    def attention(self, X: pd.DataFrame) -> Attention:
-        """Return the mean shares of seconds, of metrics and of both branches over the rows of X."""
-        encoder = cast(SequenceEncoder, self.encoder_)
-        seconds, metrics, branches = mean_weights(self.network_, self.encode_inputs(X))
-        steps = [f"{step} s ago" for step in reversed(range(encoder.n_steps))]
-        names = ["(static)", *encoder.metric_names]
-        intra = {
-            "time": pd.DataFrame(seconds, index=[_FUSED], columns=steps),
-            "metrics": pd.DataFrame(metrics, index=[_FUSED], columns=names),
-        }
-        inter = pd.DataFrame(branches, index=[_FUSED], columns=["time", "metrics"])
-        return Attention(intra, inter)

@@ -68,19 +68,15 @@ class ScalingEnsemblePredictor(Predictor):
         with warnings.catch_warnings(action="ignore"):
             self.weights_ = self._choose_weights(X, log_y, validation, runs)
 
-    def _fit_members(
-        self, X: pd.DataFrame, log_y: np.ndarray, only: frozenset[str] | None = None
-    ) -> dict[str, Predictor]:
+    def _fit_members(self, X: pd.DataFrame, log_y: np.ndarray) -> dict[str, Predictor]:
         y = pd.DataFrame(np.exp(log_y), index=X.index, columns=list(self.targets_))
-        members: dict[str, laws.ScalingLawPredictor] = {
+        members: dict[str, Predictor] = {
             "broken_law": laws.BrokenLawPredictor(),
             "chinchilla_law": laws.ChinchillaLawPredictor(),
             "compute_sigmoid": laws.ComputeSigmoidPredictor(),
             "overtraining_law": laws.OvertrainingLawPredictor(),
             "two_step_law": laws.TwoStepLawPredictor(),
         }
-        for member in members.values():
-            member.only = only
         return {name: member.fit(X, y, columns=self.columns_) for name, member in members.items()}
 
     def _choose_weights(
@@ -95,8 +91,7 @@ class ScalingEnsemblePredictor(Predictor):
         for fitting, testing in _backtests(runs, validation):
             if not (~np.isnan(log_y[fitting])).any(axis=0).all():
                 continue
-            only = _laws_read(runs, fitting & (~np.isnan(log_y)).any(axis=1), testing)
-            for name, member in self._fit_members(X[fitting], log_y[fitting], only).items():
+            for name, member in self._fit_members(X[fitting], log_y[fitting]).items():
                 predicted = predict_logs(member, X[testing])
                 measured = log_y[testing]
                 kinds = runs.kinds[testing].astype(str)
@@ -170,14 +165,6 @@ def _backtests(runs: trained_runs.TrainedRuns, validation: np.ndarray) -> Iterat
             yield below, ~below
     if validation.any() and not validation.all():
         yield ~validation, validation
-
-
-def _laws_read(runs: trained_runs.TrainedRuns, fitting: np.ndarray, testing: np.ndarray) -> frozenset[str] | None:
-    """Return the names of the laws of fitted rows that the rows to predict get."""
-    fitted = runs.groups(fitting)
-    texts = [values[testing].astype(str).tolist() for values in (runs.tasks, runs.identities, runs.kinds)]
-    keys = set(zip(*texts, strict=True))
-    return frozenset(next(name for name in trained_runs.candidates_of(*key) if name in fitted) for key in keys)
 
 
 def _inverse_squares(errors: pd.Series, kind: str) -> dict[str, float]:

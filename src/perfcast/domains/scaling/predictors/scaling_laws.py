@@ -52,8 +52,6 @@ class ScalingLawPredictor(Predictor):
     fits_: dict[str, dict[str, LawState]] = field(init=False)
     """Parameters by target and name of the group."""
     plain_: PowerLawPredictor | None = field(init=False)
-    only: frozenset[str] | None = field(default=None, init=False)
-    """Names of the laws that a backtest reads, so that it fits no other; None fits all."""
 
     @abstractmethod
     def _fit_laws(
@@ -76,8 +74,7 @@ class ScalingLawPredictor(Predictor):
             values = np.exp(log_y[:, index])
             groups = {}
             for name, members in runs.groups(rows).items():
-                if self.only is None or name in self.only:
-                    groups[name] = RunGroup(np.flatnonzero(members), _kind_of(runs, members))
+                groups[name] = RunGroup(np.flatnonzero(members), _kind_of(runs, members))
             states = self._fit_laws(runs, values, list(groups.values()))
             fits = {}
             for (name, group), state in zip(groups.items(), states, strict=True):

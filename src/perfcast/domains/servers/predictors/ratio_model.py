@@ -77,9 +77,10 @@ class RatioModelPredictor(Predictor):
     A kind is a value of the columns domain and metric, such as "int rate". The coefficients of two rate kinds
     correlate. A row of another kind has the mean effects of all kinds.
 
-    The noise has a t distribution by kind. The effects and their posterior covariance are in closed form. So the interval of a prediction widens by what is unknown of its row: a new
-    CPU model, core or compiler, or a CPU model without results behind its estimate. A row without an estimate has the
-    median estimate of its task. A task has at most MAX_SAMPLES rows.
+    The noise has a t distribution by kind. The effects and their posterior covariance are in closed form. So the
+    interval of a prediction widens by what is unknown of its row: a new CPU model, core or compiler, or a CPU model
+    without results behind its estimate. A row without an estimate has the median estimate of its task. A task has at
+    most MAX_SAMPLES rows.
 
     Variables: `constant`, `log_cores`, `chips_past_2` (doublings of the chips past two), `efficiency` (logarithm of the
     estimate per clock, per core of a rate kind), `compiler_steps` (releases of the compiler's vendor since the first in

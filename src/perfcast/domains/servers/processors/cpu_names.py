@@ -110,11 +110,6 @@ def _family_patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
     return tuple((re.compile(row["pattern"]), row["family"]) for row in read_table(__package__, "family_names.csv"))
 
 
-def list_rule_families() -> tuple[str, ...]:
-    """Return the family of every naming rule, in the order of the rules."""
-    return tuple(family for _, family in _family_patterns())
-
-
 @cache
 def find_family(key: str) -> str | None:
     """Return the family of a CPU model by its key, None where no rule of `family_names.csv` names it."""
