@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from perfcast.domains import read_table
 from perfcast.domains.servers.datasets.spec_cpu.cpu2017 import COLUMNS
 from perfcast.domains.servers.parsing.memory import snap_to_grade
 from perfcast.domains.servers.parsing.names import normalize_company
@@ -36,53 +37,8 @@ _PER_CORE = {
     "L1i cache": "l1i_kb",
     "L2 cache": "l2_kb_per_core",
 }
-_ADVICE = {
-    ("cpu_model",): "give its name, for example 'Xeon Gold 6252' or 'EPYC 9654'",
-    (
-        "cpu_vendor",
-        "isa",
-        "base_mhz",
-        *_PER_CORE.values(),
-        "l3_mb_per_chip",
-        "l3_slice_mb",
-        "l3_cores_per_slice",
-    ): "give the value or the name of the processor",
-    (
-        "dimm_count",
-        "dimm_gb",
-        "dimm_groups",
-        "dimm_ranks",
-        "dimm_width",
-        "dimm_type",
-        "ecc",
-        "ddr_gen",
-        "hbm_gb",
-        "mem_rated_mts",
-    ): "run with sudo where dmidecode is installed, or give the memory, as '384 GB (12 x 32 GB 2Rx4 PC4-2933Y-R)'",
-    (
-        "chips",
-        "cores_enabled_total",
-        "threads_per_core",
-        "arch",
-        "kernel_series",
-        "os_name",
-        "os_version",
-        "mem_total_gb",
-        "file_system",
-        "storage_class",
-        "storage_gb",
-        "hw_vendor",
-    ): "give the value",
-    (
-        "compiler_vendor",
-        "compiler_major_minor",
-        "compiler_classic",
-        "oneapi",
-        "mixed_fortran",
-        "base_ptr",
-    ): "the compiler is a choice, not a fact of the machine: give the one that you use",
-}
-"""Columns -> what to do where they cannot be read. Published results have a running rate only when it differs."""
+_ADVICE = {row["column"]: row["advice"] for row in read_table(__package__, "reading_advice.csv")}
+"""Column -> what to do where it cannot be read. Published results have a running rate only when it differs."""
 
 _VENDORS = read_rules("processor vendors")
 _TYPES = read_rules("firmware module types")
@@ -258,7 +214,7 @@ def read_hardware(run: Run = run_command, root: Path = Path("/")) -> HardwareInf
     if not virtual and not _PLACEHOLDER.fullmatch(vendor):
         name = normalize_company(vendor) or ""
         reader.add(f"{_DMI}/sys_vendor", vendor, hw_vendor=_FIRMWARE_NAMES.get(name.casefold(), name))
-    advice = {column: text for columns, text in _ADVICE.items() for column in columns if column not in reader.readings}
+    advice = {column: text for column, text in _ADVICE.items() if column not in reader.readings}
     readings = tuple(reader.readings[name] for name in _DECLARED if name in reader.readings)
     return HardwareInfo(readings, advice, tuple(reader.notes))
 

@@ -16,6 +16,7 @@ from perfcast.domains.servers.processors.announcements import (
     core_table,
     process_table,
 )
+from perfcast.domains.servers.processors.cpu_models import OF_MODEL
 from perfcast.domains.servers.processors.facts import find_launch
 from perfcast.evaluation.leakage.artifacts import Artifacts, CheckReport, LeakageCheck, join_names, training_mask
 from perfcast.schema.table import Kind, Role, Table, Tag
@@ -78,8 +79,6 @@ ANNOUNCEMENTS = LeakageCheck(
 )
 
 
-_OF_MODEL = ("tdp_w", "max_turbo_mhz", "all_core_turbo_mhz", "upi_links", "max_sockets", "launch_quarter")
-"""Columns that the table of CPU models fills."""
 _OF_FAMILY = (
     "mem_channels_per_chip",
     "mem_max_mts_1dpc",
@@ -108,7 +107,7 @@ def mask_later_facts(frame: pd.DataFrame, as_of: pd.Timestamp) -> pd.DataFrame:
     family_day = pd.to_datetime(frame["family"].astype(object).map(days))
     model_day = (frame["launch_quarter"] + pd.offsets.QuarterEnd(0)).fillna(family_day)
     masked = frame.copy()
-    for names, day in ((_OF_MODEL, model_day), (_OF_FAMILY, family_day)):
+    for names, day in ((OF_MODEL, model_day), (_OF_FAMILY, family_day)):
         late = np.asarray(day >= as_of)
         for name in names:
             if name in masked:
@@ -149,7 +148,7 @@ def check_fact_dates(artifacts: Artifacts) -> CheckReport:
     names = [
         column.name
         for column in artifacts.table.columns
-        if column.role is Role.FEATURE or (column.role is not Role.TARGET and column.name in (*_OF_MODEL, *_OF_FAMILY))
+        if column.role is Role.FEATURE or (column.role is not Role.TARGET and column.name in (*OF_MODEL, *_OF_FAMILY))
     ]
     findings: list[str] = []
     numbers: dict[str, float | str | None] = {}

@@ -59,20 +59,20 @@ def _new_pair(table: Table, fold: pd.Series) -> list[str]:
 
 def _static(table: Table, fold: pd.Series) -> list[str]:
     """Check that the test rows are dynamic, and that no training row is."""
-    is_dynamic = table.frame[SCENARIO].astype(str) == DYNAMIC
-    learned = is_dynamic & fold.isin(["train", "validation"])
-    tested = ~is_dynamic & (fold == "test")
-    wrong = int(learned.sum()) + int(tested.sum())
-    return [f"{wrong} rows of the wrong scenario"] if wrong else []
+    return _on_sides(table.frame[SCENARIO].astype(str) == DYNAMIC, fold, "of the wrong scenario")
 
 
 def _lower(table: Table, fold: pd.Series) -> list[str]:
     """Check that neighbors run at full intensity in every test row, and in no training row."""
-    is_full = table.frame[OTHERS] >= FULL
-    learned = is_full & fold.isin(["train", "validation"])
-    tested = ~is_full & (fold == "test")
+    return _on_sides(table.frame[OTHERS] >= FULL, fold, "on the wrong side of full intensity")
+
+
+def _on_sides(of_test: pd.Series, fold: pd.Series, what: str) -> list[str]:
+    """Return the finding that marked rows train, or others are tested."""
+    learned = of_test & fold.isin(["train", "validation"])
+    tested = ~of_test & (fold == "test")
     wrong = int(learned.sum()) + int(tested.sum())
-    return [f"{wrong} rows on the wrong side of full intensity"] if wrong else []
+    return [f"{wrong} rows {what}"] if wrong else []
 
 
 @declare_split(

@@ -77,10 +77,10 @@ class RatioModelPredictor(Predictor):
     A kind is a value of the columns domain and metric, such as "int rate". The coefficients of two rate kinds
     correlate. A row of another kind has the mean effects of all kinds.
 
-    The noise has a t distribution by kind. The effects and their posterior covariance are in closed form. So the
-    interval of a prediction widens by what is unknown of its row: a new CPU model, core or compiler, or a CPU model
-    without results behind its estimate. A row without an estimate has the median estimate of its task. A task has at
-    most MAX_SAMPLES rows.
+    The noise has a t distribution by kind, with the standard deviations `noise`; None takes NOISE. The effects and
+    their posterior covariance are in closed form. So the interval of a prediction widens by what is unknown of its row:
+    a new CPU model, core or compiler, or a CPU model without results behind its estimate. A row without an estimate has
+    the median estimate of its task. A task has at most MAX_SAMPLES rows.
 
     Variables: `constant`, `log_cores`, `chips_past_2` (doublings of the chips past two), `efficiency` (logarithm of the
     estimate per clock, per core of a rate kind), `compiler_steps` (releases of the compiler's vendor since the first in
@@ -96,6 +96,7 @@ class RatioModelPredictor(Predictor):
     estimate: str
     effects: Mapping[str, Sequence[float]] | None = None
     means: Mapping[str, float] | None = None
+    noise: Sequence[float] | None = None
 
     medians_: dict[str, dict[str, float]] = field(init=False)
     """By task: median logarithm of the estimate, and by target of the ratio."""
@@ -212,7 +213,7 @@ class RatioModelPredictor(Predictor):
 
     def _noise(self, rows: _Rows) -> np.ndarray:
         """Return the variance of the noise of every row, (n,)."""
-        return np.asarray((rows.kinds @ NOISE) ** 2)
+        return np.asarray((rows.kinds @ (NOISE if self.noise is None else self.noise)) ** 2)
 
     def _prior_means(self, rows: _Rows) -> np.ndarray:
         return sum(

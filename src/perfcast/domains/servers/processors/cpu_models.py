@@ -17,9 +17,9 @@ from perfcast.domains.servers.processors.cpu_names import cpu_model_key, find_fa
 from perfcast.domains.servers.processors.facts import Fact, look_up_facts, read_facts, read_table
 
 _TABLE = "cpu_models.csv"
-_OF_MODEL = ("tdp_w", "max_turbo_mhz", "all_core_turbo_mhz", "launch_quarter", "upi_links", "max_sockets")
+OF_MODEL = ("tdp_w", "max_turbo_mhz", "all_core_turbo_mhz", "launch_quarter", "upi_links", "max_sockets")
 """Facts of the table that are standard columns of every dataset."""
-FACTS = (*_OF_MODEL, "base_mhz", "cores_per_chip", "l2_kb_per_core", "l3_mb_per_chip")
+FACTS = (*OF_MODEL, "base_mhz", "cores_per_chip", "l2_kb_per_core", "l3_mb_per_chip")
 """Units: W, MHz, KiB, MiB, counts; launch_quarter is the first day of the quarter."""
 KNOWN_FROM = "known_from"
 _DATES = {"launch_quarter": "datetime64[us]", KNOWN_FROM: "datetime64[us]"}
@@ -58,7 +58,7 @@ def join_processors(frame: pd.DataFrame, as_of: pd.Timestamp | None = None) -> p
     families = pd.DataFrame([look_up_facts(key, as_of) for key in keys], index=pd.Index(keys, name="cpu_model"))
     listed = look_up_models(keys, as_of)
     facts = {name: families[fact] for name, fact in _OF_FAMILY.items()}
-    facts |= {name: listed[name] for name in _OF_MODEL}
+    facts |= {name: listed[name] for name in OF_MODEL}
     facts["listed_cores"] = listed["cores_per_chip"]
     codes, names = encode_texts(frame["cpu_model"])
     joined = {name: expand_codes(values.loc[names].tolist(), codes, frame.index) for name, values in facts.items()}
