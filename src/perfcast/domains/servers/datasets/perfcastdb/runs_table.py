@@ -79,8 +79,8 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
         UserError: A file is missing, broken or lacks a column, or `options` is not empty.
     """
     if options:
-        found = f"found {', '.join(sorted(options))}"
-        raise UserError("dataset 'perfcastdb' has no options", found, "remove them from its conf")
+        fact = f"found {', '.join(sorted(options))}"
+        raise UserError("dataset 'perfcastdb' has no options", fact, "remove them from its conf")
     records, rejections = split_rejections(SOURCE, read_records(raw[SOURCE], SOURCE, pack))
     is_sku = records["file"] == SKU_TABLE
     skus = parse_skus(records[is_sku])
