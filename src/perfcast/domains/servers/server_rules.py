@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from perfcast.domains.servers.data_tables import read_table
+from perfcast.domains import read_table
 from perfcast.domains.servers.features.server_physics import find_memory_limit
 from perfcast.domains.servers.processors import cloud_instances
 from perfcast.domains.servers.processors.announcements import find_core, find_core_family
