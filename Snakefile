@@ -23,6 +23,23 @@ include: "workflow/rules/report.smk"
 include: "workflow/rules/record.smk"
 
 
+# Every file between the raw sources and the evaluations: one that is missing is made again.
+INTERMEDIATE = [
+    str(path)
+    for stage in (
+        rules.ingest,
+        rules.standardize,
+        rules.features,
+        rules.split,
+        rules.in_domain,
+        rules.train,
+        rules.leakage,
+        rules.evaluate,
+    )
+    for path in stage.output
+]
+
+
 # On a cluster these run where Snakemake runs: nodes often have no network, and a job of a second is not worth a queue.
 localrules:
     all,
@@ -42,12 +59,18 @@ rule all:
         rules.record.output,
         per_dataset("champion/{dataset}"),
         per_dataset("plots/{dataset}"),
-        removed,
+        lambda w: GRAPH.removed(available(), INTERMEDIATE),
 
 
 onstart:
-    begin()
+    try:
+        planned = list(workflow.dag.needrun_jobs())
+        read = {path for job in planned for path in job.input}
+        made = {path for job in planned for path in job.output}
+        jobs.start_run(GRAPH.results, read - made)
+    except UserError as error:
+        refuse(error, code=1)
 
 
 onsuccess:
-    repeat_note()
+    jobs.print_record_note(GRAPH.results)

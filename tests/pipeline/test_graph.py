@@ -267,7 +267,8 @@ def test_list_of_datasets_that_changes_after_ingestion_ends_the_run_in_one_line(
     source = folder / "conf" / "source" / "perfcastdb.yaml"
     source.write_text(re.sub(r"url: \S+/", "url: http://127.0.0.1:9/", source.read_text()))
     rule = folder / "workflow" / "rules" / "ingest.smk"
-    rule.write_text(rule.read_text().replace('--out {output:q}"', '--out {output:q}; sed -i s/gemm/gemn/ {output:q}"'))
+    # the last rule of the file is that of the list
+    rule.write_text(rule.read_text().rstrip() + ' + "; sed -i s/gemm/gemn/ {output:q}"\n')
     code, output = run_snakemake(folder)
     assert code != 0, output[-3000:]
     (line,) = [line for line in output.splitlines() if line.startswith("perfcast: ")]

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from perfcast import code_hash
+from perfcast.cli.pipeline import STAGES
 from perfcast.config.conf_files import read_yaml
-from perfcast.experiment.workflow_graph import Graph, Means, SourceStatus, plan_source, remove_unfinished
+from perfcast.experiment.workflow_graph import Graph, Means, SourceStatus, plan_source
+from perfcast.ops.jobs import remove_unfinished
 from perfcast.utils.io import atomic_path
 
 ROOT = Path(__file__).parents[2]
@@ -48,8 +50,12 @@ def test_options_of_stages_follow_from_the_experiment():
         "--mirror a --mirror b --strict --offline"
     )
     assert graph(mirrors=[], network=True).ingest_options() == ""
-    plan = graph()
-    assert (plan.until_option("spec_cpu2017"), plan.until_option("host_gemm")) == ("--until 2026-03", "")
+    plan = graph(split_seed=7)
+    files = {"split": "random", "table": "t.parquet", "out": "s.parquet"}
+    words = [STAGES["split"].words({**plan.arguments(name), **files}) for name in ("spec_cpu2017", "host_gemm")]
+    common = ["random", "--table", "t.parquet", "--out", "s.parquet", "--seed", "7"]
+    assert words == [[*common, "--until", "2026-03"], common]
+    assert "seeds=[0]" in plan.training("host_gemm", "random", "ridge")
 
 
 def test_a_digest_of_code_depends_on_the_plug_ins_that_are_loaded():

@@ -7,16 +7,18 @@ rule ingest:
     benchmark:
         f"{RESULTS}/benchmarks/ingest/{{source}}.tsv"
     params:
-        folder=subpath(output[0], parent=True),
-        origin=lambda w: f"{RESULTS}/logs/ingest/{w.source}.json",
+        arguments=arguments(
+            "ingest",
+            out=lambda w: f"{RESULTS}/raw/{w.source}",
+            origin=lambda w: f"{RESULTS}/logs/ingest/{w.source}.json",
+        ),
         # The checksums in conf decide the bytes, whichever code fetches them.
         conf=lambda w: GRAPH.conf_digest("source", w.source),
         # A missing source is ingested again when a mirror has it, or the network is switched on.
-        means=lambda w: str(plan(w.source).means),
+        means=lambda w: str(GRAPH.plan(w.source).means),
         embedded=lambda w: GRAPH.embedded_digest(w.source),
     shell:
-        "logged {log:q} perfcast pipeline ingest {wildcards.source:q} --out {params.folder:q} --origin {params.origin:q} "
-        '"${{ingest_options[@]}}"'
+        RUN + ' "${{ingest_options[@]}}"'
 
 
 # A checkpoint for the first run that needs the network: which datasets it has is known after ingestion (see common.smk).
@@ -24,12 +26,11 @@ checkpoint available:
     input:
         expand(f"{RESULTS}/raw/{{source}}/manifest.json", source=PARAMS.sources),
     output:
-        f"{RESULTS}/raw/available.json",
+        out=f"{RESULTS}/raw/available.json",
     log:
         f"{RESULTS}/logs/available.log",
     params:
-        raw=subpath(output[0], parent=True),
+        arguments=arguments("available"),
         code=GRAPH.code("available"),
-        datasets=PARAMS.datasets,
     shell:
-        "logged {log:q} perfcast pipeline available {params.datasets:q} --raw {params.raw:q} --out {output:q}"
+        RUN

@@ -4,14 +4,14 @@ rule record:
         report=rules.report.output,
         champions=per_dataset("champion/{dataset}"),
     output:
-        touch(f"{RESULTS}/logs/record.txt"),
+        note=touch(f"{RESULTS}/logs/record.txt"),
     log:
         f"{RESULTS}/logs/record.log",
     params:
-        results=lambda w: RESULTS,
+        arguments=arguments("record"),
         code=GRAPH.code("record"),
     shell:
-        "logged {log:q} perfcast pipeline record --results {params.results:q} --note {output:q}"
+        RUN
 
 
 onerror:

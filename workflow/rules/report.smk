@@ -4,13 +4,14 @@ rule metrics:
         available=rules.available.output[0],
         evaluations=per_dataset("evaluation/{dataset}"),
     output:
-        f"{RESULTS}/metrics.json",
+        out=f"{RESULTS}/metrics.json",
     log:
         f"{RESULTS}/logs/metrics.log",
     params:
+        arguments=arguments("metrics"),
         code=GRAPH.code("metrics"),
     shell:
-        "logged {log:q} perfcast pipeline metrics {input.evaluations:q} --out {output:q}"
+        RUN
 
 
 # The metrics that `dvc metrics` shows: few enough to read.
@@ -19,15 +20,14 @@ rule headline:
         metrics=rules.metrics.output[0],
         champions=per_dataset("champion/{dataset}"),
     output:
-        directory(f"{RESULTS}/headline"),
+        out=directory(f"{RESULTS}/headline"),
     log:
         f"{RESULTS}/logs/headline.log",
     params:
+        arguments=arguments("headline"),
         code=GRAPH.code("headline"),
-        baselines=GRAPH.baselines,
     shell:
-        "logged {log:q} perfcast pipeline headline {input.champions:q} --metrics {input.metrics:q} "
-        "--baselines {params.baselines:q} --out {output:q}"
+        RUN
 
 
 rule report:
@@ -41,13 +41,9 @@ rule report:
         standard=per_dataset("standard/{dataset}.parquet"),
         quality=per_dataset("standard/{dataset}.quality.json"),
         leakage=per_dataset("leakage/{dataset}.json"),
-        splits=lambda w: [
-            f"{RESULTS}/splits/{dataset}/{split}.parquet"
-            for dataset in available()
-            for split in GRAPH.splits_of(dataset)
-        ],
+        splits=lambda w: [path for dataset in available() for path in GRAPH.split_files(dataset, "splits")],
     output:
-        html=report(
+        out=report(
             f"{RESULTS}/report.html",
             caption="../report/report.rst",
             category="Report",
@@ -59,13 +55,11 @@ rule report:
     benchmark:
         f"{RESULTS}/benchmarks/report.tsv"
     resources:
-        mem_mb=gigabytes(2),
-        runtime=minutes(20),
+        mem_mb=jobs.gigabytes(2),
+        runtime=jobs.minutes(20),
     params:
-        results=lambda w: RESULTS,
+        arguments=arguments("report"),
         code=GRAPH.code("report"),
-        experiment=PARAMS.model_dump_json(),
         labels=GRAPH.predictor_labels,
     shell:
-        "logged {log:q} perfcast pipeline report --results {params.results:q} --experiment {params.experiment:q} "
-        "--out {output.html:q} --cards {output.cards:q}"
+        RUN

@@ -1,7 +1,7 @@
 # One tidy, self-describing table per dataset; no row disappears silently.
 rule standardize:
     input:
-        manifests,
+        lambda w: GRAPH.manifests(w.dataset),
     output:
         table=f"{RESULTS}/standard/{{dataset}}.parquet",
         rejected=f"{RESULTS}/standard/{{dataset}}.rejected.csv",
@@ -11,12 +11,11 @@ rule standardize:
     benchmark:
         f"{RESULTS}/benchmarks/standardize/{{dataset}}.tsv"
     resources:
-        mem_mb=gigabytes(2),
-        runtime=minutes(20),
+        mem_mb=jobs.gigabytes(2),
+        runtime=jobs.minutes(20),
     params:
-        raw=lambda w: f"{RESULTS}/raw",
+        arguments=arguments("standardize"),
         conf=lambda w: str(GRAPH.datasets[w.dataset].options) + str(GRAPH.datasets[w.dataset].sources),
         code=lambda w: GRAPH.code("standardize", GRAPH.datasets[w.dataset].module),
     shell:
-        "logged {log:q} perfcast pipeline standardize {wildcards.dataset:q} --raw {params.raw:q} --table {output.table:q} "
-        "--rejected {output.rejected:q} --quality {output.quality:q}"
+        RUN

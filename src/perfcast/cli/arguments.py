@@ -55,25 +55,13 @@ def share(text: str) -> float:
 
 
 SHARED: dict[str, dict[str, Any]] = {
-    "dataset": {"help": "name of a file in conf/dataset"},
-    "split": {"help": "name of a split, such as random"},
-    "predictor": {"help": "name of a file in conf/predictor"},
-    "--table": {"type": Path, "required": True, "metavar": "FILE", "help": "table with features"},
-    "--standard": {"type": Path, "required": True, "metavar": "FILE", "help": "standard table, without features"},
-    "--folds": {"type": Path, "required": True, "metavar": "FILE", "help": "file of the split"},
-    "--runs": {"type": Path, "required": True, "metavar": "FOLDER", "help": "folder of the dataset's runs"},
-    "--raw": {"type": Path, "required": True, "metavar": "FOLDER", "help": "folder of the ingested sources"},
-    "--splits": {"nargs": "+", "required": True, "metavar": "SPLIT", "help": "names of splits"},
-    "--predictors": {"nargs": "+", "required": True, "metavar": "PREDICTOR", "help": "names of predictors"},
-    "--preset": {"choices": ["quick", "full"], "default": "full", "help": "training budget"},
-    "--backtest-windows": {"type": whole(0, 10), "default": 1, "metavar": "N", "help": "most backtests of one fold"},
-    "--resamples": {"type": whole(1, 100_000), "default": 1000, "metavar": "N", "help": "bootstrap resamples"},
     "--seed": {"type": seed, "default": 0, "metavar": "N", "help": "seed of everything random"},
-    "--experiment": {"metavar": "JSON", "help": "the experiment (default: params.yaml)"},
     "--out": {"type": Path, "required": True, "metavar": "PATH", "help": "file or folder to write"},
     "--results": {"type": Path, "default": Path("results"), "metavar": "FOLDER", "help": "folder of a run"},
     "--task": {
-        **{"action": "append", "default": [], "metavar": "NAME"},
+        "action": "append",
+        "default": [],
+        "metavar": "NAME",
         "help": "this task only; may be repeated, or NAME,NAME",
     },
     "--explain": {"action": "store_true", "help": "print nearest machines, drivers, all values and the basis as well"},

@@ -2,75 +2,50 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, product
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from perfcast import plugins
-from perfcast.cli.arguments import add_shared, parse_experiment, share, whole
+from perfcast.cli import arguments
+from perfcast.cli.stage import Stage
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_folder, atomic_path, read_object, remove_path, write_json, write_text
 from perfcast.utils.packaged_project import default_project
 from perfcast.utils.progress import show_progress
 from perfcast.utils.result_digests import record_beside, record_digests
 
-Arguments = Mapping[str, Mapping[str, Any]]
-
-
-class Stage:
-    """A stage: a function that takes its arguments as keywords; its docstring is the help of the command.
-
-    `names` are those of SHARED, `further` has those of its own, and `changed` has another help of some.
-    """
-
-    def __init__(self, function: Callable[..., int | None], names: str, further: Arguments, changed: Mapping[str, str]):
-        self.function, self.names, self.further, self.changed = function, names.split(), further, changed
-        self.__doc__ = function.__doc__
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the arguments."""
-        add_shared(parser, *self.names, **self.changed)
-        for name, options in self.further.items():
-            parser.add_argument(*name.split(), **options)
-
-    def run(self, options: argparse.Namespace) -> int:
-        """Call the function and return its exit code, 0 for none."""
-        return self.function(**vars(options)) or 0
-
+Names = Sequence[str]
+Preset = Literal["quick", "full"]
+Level = Annotated[float, arguments.share]
+Seed = Annotated[int, arguments.seed]
+Windows = Annotated[int, arguments.whole(0, 10)]
+Resamples = Annotated[int, arguments.whole(1, 100_000)]
+Rows = Annotated[int, arguments.whole(1, 1_000_000)]
 
 STAGES: dict[str, Stage] = {}
-_DISTANCES = {"type": Path, "metavar": "FOLDER", "help": "folder of the distances by split; without it, no intervals"}
-_LEVEL = {"type": share, "default": 0.9, "metavar": "SHARE", "help": "level of the intervals"}
-_FOLDS = "folder of the dataset's splits"
+"""Stages by name: functions whose parameters are the arguments of the command."""
 
 
-def stage(
-    names: str, further: Arguments = MappingProxyType({}), **changed: str
-) -> Callable[[Callable[..., int | None]], Callable[..., int | None]]:
-    """Declare a function as a stage with its name; see `Stage`."""
-
-    def declare(function: Callable[..., int | None]) -> Callable[..., int | None]:
-        STAGES[function.__name__] = Stage(function, names, further, changed)
-        return function
-
-    return declare
+def stage(function: Callable[..., int | None]) -> Callable[..., int | None]:
+    """Make a function a stage of its name."""
+    STAGES[function.__name__] = Stage(function)
+    return function
 
 
 def _tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-@stage(
-    "--raw --out --project",
-    {"datasets": {"nargs": "+", "metavar": "dataset", "help": "names of files in conf/dataset"}},
-)
-def available(datasets: Sequence[str], raw: Path, out: Path, project: Path) -> None:
+@stage
+def available(datasets: Names, *, raw: Path, out: Path, project: Path = Path()) -> None:
     """List the datasets that can be built from the ingested sources.
+
+    Args:
+        datasets: names of files in conf/dataset
 
     Examples:
         perfcast pipeline available host_gemm --raw results/raw \\
@@ -94,13 +69,13 @@ def available(datasets: Sequence[str], raw: Path, out: Path, project: Path) -> N
     record_digests(out)
 
 
-@stage(
-    "--table --out --project",
-    {"--champion": {"type": Path, "required": True, "metavar": "FOLDER", "help": "champion that estimates the rows"}},
-    table="standard table",
-)
-def bridge(table: Path, champion: Path, out: Path, project: Path) -> None:
+@stage
+def bridge(*, table: Path, champion: Path, out: Path, project: Path = Path()) -> None:
     """Estimate rows by the champion of another dataset.
+
+    Args:
+        table: standard table
+        champion: folder of the champion that estimates the rows
 
     Examples:
         perfcast pipeline bridge --table results/standard/spec_cpu2026.parquet \\
@@ -115,10 +90,22 @@ def bridge(table: Path, champion: Path, out: Path, project: Path) -> None:
     _tell(f"{estimates.dataset}: {estimates.frame.iloc[:, 1].notna().sum()} of {len(estimates.frame)} rows estimated")
 
 
-@stage(
-    "dataset --runs --table --standard --raw --splits --predictors --out --preset --backtest-windows --seed --project"
-)
-def champion(dataset: str, out: Path, project: Path, backtest_windows: int, **choices: Any) -> None:
+@stage
+def champion(
+    dataset: str,
+    *,
+    runs: Path,
+    table: Path,
+    standard: Path,
+    raw: Path,
+    splits: Names,
+    predictors: Names,
+    out: Path,
+    preset: Preset = "full",
+    backtest_windows: Windows = 1,
+    seed: Seed = 0,
+    project: Path = Path(),
+) -> None:
     """Select the best predictor, and fit it on every row.
 
     Examples:
@@ -130,21 +117,48 @@ def champion(dataset: str, out: Path, project: Path, backtest_windows: int, **ch
     from perfcast.experiment.champion import write_champion
 
     with show_progress() as show:
-        about = write_champion(out, project / "conf", dataset, max_backtests=backtest_windows, progress=show, **choices)
+        about = write_champion(
+            out,
+            project / "conf",
+            dataset,
+            runs=runs,
+            table=table,
+            standard=standard,
+            raw=raw,
+            splits=splits,
+            predictors=predictors,
+            preset=preset,
+            seed=seed,
+            max_backtests=backtest_windows,
+            progress=show,
+        )
     _tell(f"{dataset}: champion {about['predictor']}")
 
 
-@stage(
-    "dataset --runs --table --standard --raw --folds --splits --predictors --seed --project --out",
-    {
-        "--described": {"nargs": "+", "required": True, "metavar": "SPLIT", "help": "splits that are predicted"},
-        "--in-domain": {**_DISTANCES, "required": True, "help": "folder of the distances by split"},
-        "--level": _LEVEL,
-    },
-    folds=_FOLDS,
-)
-def described(dataset: str, out: Path, **choices: Any) -> None:
+@stage
+def described(
+    dataset: str,
+    *,
+    described: Names,
+    runs: Path,
+    table: Path,
+    standard: Path,
+    raw: Path,
+    folds: Path,
+    in_domain: Path,
+    splits: Names,
+    predictors: Names,
+    out: Path,
+    level: Level = 0.9,
+    seed: Seed = 0,
+    project: Path = Path(),
+) -> None:
     """Predict test machines as users describe them, level by level.
+
+    Args:
+        described: splits that are predicted
+        folds: folder of the dataset's splits
+        in_domain: folder of the distances by split
 
     Examples:
         perfcast pipeline described spec_cpu2017 --described forward_2024 \\
@@ -157,35 +171,49 @@ def described(dataset: str, out: Path, **choices: Any) -> None:
     """
     from perfcast.experiment.described import predict_described_splits
 
-    predictions = predict_described_splits(dataset, **choices)
+    predictions = predict_described_splits(
+        dataset,
+        described=described,
+        runs=runs,
+        table=table,
+        standard=standard,
+        raw=raw,
+        folds=folds,
+        in_domain=in_domain,
+        splits=splits,
+        predictors=predictors,
+        level=level,
+        seed=seed,
+        project=project,
+    )
     with atomic_path(out) as path:
         predictions.to_parquet(path, index=False, compression="zstd", write_page_checksum=True)
     record_digests(out)
     _tell(f"{dataset}: {len(predictions)} predictions of described machines")
 
 
-@stage(
-    "dataset --table --runs --splits --predictors --out --resamples --seed --project",
-    {
-        "--in-domain": _DISTANCES,
-        "--described": {"type": Path, "metavar": "FILE", "help": "predictions of described machines, if any"},
-        "--level": _LEVEL,
-    },
-)
+@stage
 def evaluate(
-    *,
     dataset: str,
+    *,
     table: Path,
     runs: Path,
-    splits: Sequence[str],
-    predictors: Sequence[str],
-    in_domain: Path | None,
-    described: Path | None,
-    project: Path,
+    splits: Names,
+    predictors: Names,
     out: Path,
-    **choices: Any,
+    in_domain: Path | None = None,
+    described: Path | None = None,
+    level: Level = 0.9,
+    resamples: Resamples = 1000,
+    seed: Seed = 0,
+    project: Path = Path(),
 ) -> None:
     """Compute the metrics of one dataset from its predictions.
+
+    Args:
+        in_domain: folder of the distances by split; without it, no intervals
+        described: predictions of described machines, if any
+        resamples: bootstrap resamples
 
     Examples:
         perfcast pipeline evaluate host_gemm \\
@@ -204,21 +232,20 @@ def evaluate(
         in_domain={split: in_domain / f"{split}.parquet" for split in splits} if in_domain else {},
         described=read_parquet(described) if described else None,
         tables=declared.load_tables(),
-        **choices,
+        level=level,
+        resamples=resamples,
+        seed=seed,
     )
     write_evaluation(evaluation, out)
 
 
-@stage(
-    "--seed",
-    {
-        "out": {"type": Path, "help": "new folder for mirror/, conf/, params.yaml, Snakefile, workflow/"},
-        "--rows": {"type": whole(1, 1_000_000), "default": 600, "metavar": "N", "help": "rows per source"},
-        "--project": {"type": Path, "metavar": "FOLDER", "help": "folder of params.yaml and conf/"},
-    },
-)
-def fake(out: Path, project: Path | None, rows: int, seed: int) -> None:
+@stage
+def fake(out: Path, *, rows: Rows = 600, seed: Seed = 0, project: Path | None = None) -> None:
     """Make a miniature project of generated data to try things on.
+
+    Args:
+        out: new folder for mirror/, conf/, params.yaml, Snakefile, workflow/
+        rows: rows per source
 
     Examples:
         perfcast pipeline fake demo --rows 600
@@ -230,13 +257,13 @@ def fake(out: Path, project: Path | None, rows: int, seed: int) -> None:
     print(f"made {out}: generated data, no real results. Run it: cd {out} && snakemake")
 
 
-@stage(
-    "dataset --table --out --project",
-    {"--bridge": {"type": Path, "metavar": "FILE", "help": "estimates by the champion of another dataset, if any"}},
-    table="standard table",
-)
-def features(dataset: str, table: Path, out: Path, project: Path, bridge: Path | None) -> None:
+@stage
+def features(dataset: str, *, table: Path, out: Path, bridge: Path | None = None, project: Path = Path()) -> None:
     """Add derived columns, one feature group after the other.
+
+    Args:
+        table: standard table
+        bridge: estimates by the champion of another dataset, if any
 
     Examples:
         perfcast pipeline features host_gemm \\
@@ -262,8 +289,8 @@ def features(dataset: str, table: Path, out: Path, project: Path, bridge: Path |
     record_digests(out)
 
 
-@stage("--results")
-def forget(results: Path) -> None:
+@stage
+def forget(*, results: Path = Path("results")) -> None:
     """Let the next run look for missing sources again.
 
     Examples:
@@ -277,18 +304,16 @@ def forget(results: Path) -> None:
     _tell(f"looked for again: {names or 'no source is missing'}")
 
 
-@stage(
-    "--out",
-    {
-        "champions": {"type": Path, "nargs": "+", "metavar": "FOLDER", "help": "folders of champions"},
-        "--metrics": {"type": Path, "required": True, "metavar": "FILE", "help": "the metrics of every predictor"},
-        "--baselines": {"nargs": "*", "default": [], "metavar": "PREDICTOR", "help": "predictors to compare with"},
-    },
-)
-def headline(champions: Sequence[Path], metrics: Path, baselines: Sequence[str], out: Path) -> None:
+@stage
+def headline(champions: Sequence[Path], *, metrics: Path, out: Path, baselines: Names = ()) -> None:
     """Write the headline metrics that `dvc metrics` shows.
 
     They are those of the champion and of the best baseline, per dataset and split.
+
+    Args:
+        champions: folders of champions
+        metrics: the metrics of every predictor
+        baselines: predictors to compare with
 
     Examples:
         perfcast pipeline headline results/champion/host_gemm \\
@@ -306,9 +331,16 @@ def headline(champions: Sequence[Path], metrics: Path, baselines: Sequence[str],
     record_beside(out)
 
 
-@stage("dataset split --table --folds --backtest-windows --out --project")
+@stage
 def in_domain(
-    *, dataset: str, split: str, table: Path, folds: Path, backtest_windows: int, out: Path, project: Path
+    dataset: str,
+    split: str,
+    *,
+    table: Path,
+    folds: Path,
+    out: Path,
+    backtest_windows: Windows = 1,
+    project: Path = Path(),
 ) -> None:
     """Measure the distance of predicted rows from the rows fitted on.
 
@@ -332,28 +364,28 @@ def in_domain(
     record_digests(out)
 
 
-@stage(
-    "--out --project",
-    {
-        "source": {"help": "name of a file in conf/source"},
-        "--origin": {"type": Path, "metavar": "FILE", "help": "JSON file that records the origin of every file"},
-        "--mirror": {
-            "action": "append",
-            "default": [],
-            "metavar": "FOLDER",
-            "help": "folder of copies; may be repeated",
-        },
-        "--strict": {"action": "store_true", "help": "fail if the source is missing"},
-        "--offline": {"action": "store_true", "help": "do not use the network"},
-    },
-    out="folder for the files and manifest.json",
-)
+@stage
 def ingest(
-    *, source: str, out: Path, project: Path, origin: Path | None, mirror: Sequence[str], strict: bool, offline: bool
+    source: str,
+    *,
+    out: Path,
+    origin: Path | None = None,
+    mirror: Names = (),
+    strict: bool = False,
+    offline: bool = False,
+    project: Path = Path(),
 ) -> None:
     """Copy the files of one source to a folder, verified by sha256.
 
     The origin is the cache, a mirror folder or the address of the source.
+
+    Args:
+        source: name of a file in conf/source
+        out: folder for the files and manifest.json
+        origin: JSON file that records the origin of every file
+        mirror: folder of copies; may be repeated
+        strict: fail if the source is missing
+        offline: do not use the network
 
     Examples:
         perfcast pipeline ingest host_gemm --out results/raw/host_gemm
@@ -375,15 +407,15 @@ def ingest(
     _tell(result.summary)
 
 
-@stage(
-    "--standard",
-    {"champion": {"type": Path, "help": "folder of the champion, which is changed"}},
-    standard="standard table, with results after training",
-)
-def learn(champion: Path, standard: Path) -> None:
+@stage
+def learn(champion: Path, *, standard: Path) -> None:
     """Learn from results after training, without training.
 
     Their errors tell the levels by which later answers are corrected.
+
+    Args:
+        champion: folder of the champion, which is changed
+        standard: standard table, with results after training
 
     Examples:
         perfcast pipeline learn results/champion/spec_cpu2017 \\
@@ -395,9 +427,24 @@ def learn(champion: Path, standard: Path) -> None:
     _tell(f"{champion}: {learn_later_results(champion, read_table(standard))} results after training")
 
 
-@stage("dataset --table --standard --folds --runs --splits --predictors --out --seed --project", folds=_FOLDS)
-def leakage(dataset: str, out: Path, project: Path, **files: Any) -> int:
+@stage
+def leakage(
+    dataset: str,
+    *,
+    table: Path,
+    standard: Path,
+    folds: Path,
+    runs: Path,
+    splits: Names,
+    predictors: Names,
+    out: Path,
+    seed: Seed = 0,
+    project: Path = Path(),
+) -> int:
     """Check the files of one dataset for leakage, and fail on any.
+
+    Args:
+        folds: folder of the dataset's splits
 
     Examples:
         perfcast pipeline leakage host_gemm \\
@@ -410,7 +457,17 @@ def leakage(dataset: str, out: Path, project: Path, **files: Any) -> int:
     from perfcast.experiment.leakage_control import collect_artifacts
 
     del dataset
-    report = check_leakage(collect_artifacts(project / "conf", **files))
+    artifacts = collect_artifacts(
+        project / "conf",
+        table=table,
+        standard=standard,
+        folds=folds,
+        runs=runs,
+        splits=splits,
+        predictors=predictors,
+        seed=seed,
+    )
+    report = check_leakage(artifacts)
     write_json(out, report)
     record_digests(out)
     lines = leakage_errors(report)
@@ -419,11 +476,12 @@ def leakage(dataset: str, out: Path, project: Path, **files: Any) -> int:
     return 2 if lines else 0
 
 
-@stage(
-    "--out", {"evaluations": {"type": Path, "nargs": "+", "metavar": "evaluation", "help": "folders of evaluations"}}
-)
-def metrics(evaluations: Sequence[Path], out: Path) -> None:
+@stage
+def metrics(evaluations: Sequence[Path], *, out: Path) -> None:
     """Gather the metrics of all datasets in one file for DVC.
+
+    Args:
+        evaluations: folders of evaluations
 
     Examples:
         perfcast pipeline metrics results/evaluation/host_gemm --out metrics.json
@@ -434,15 +492,13 @@ def metrics(evaluations: Sequence[Path], out: Path) -> None:
     record_digests(out)
 
 
-@stage(
-    "dataset --out --project",
-    {
-        "--evaluation": {"type": Path, "required": True, "help": "folder of the evaluation"},
-        "--plots": {"nargs": "*", "default": [], "metavar": "PLOT", "help": "names of plots"},
-    },
-)
-def plots(dataset: str, evaluation: Path, plots: Sequence[str], out: Path, project: Path) -> None:
+@stage
+def plots(dataset: str, *, evaluation: Path, out: Path, plots: Names = (), project: Path = Path()) -> None:
     """Draw the plots of one dataset.
+
+    Args:
+        evaluation: folder of the evaluation
+        plots: names of plots
 
     Examples:
         perfcast pipeline plots host_gemm --evaluation results/evaluation/host_gemm \\
@@ -459,17 +515,21 @@ def plots(dataset: str, evaluation: Path, plots: Sequence[str], out: Path, proje
         draw_all(hardest_split_first(read_evaluation(evaluation)), folder, plots, labels)
 
 
-@stage(
-    "--results --project",
-    {
-        "--trainings": {"action": "store_true", "help": "record the trainings alone"},
-        "--note": {"type": Path, "metavar": "FILE", "help": "file for the outcome; a store that fails is no failure"},
-    },
-)
-def record(results: Path, project: Path, trainings: bool, note: Path | None) -> None:
+@stage
+def record(
+    *,
+    results: Path = Path("results"),
+    trainings: bool = False,
+    note: Path | None = None,
+    project: Path = Path(),
+) -> None:
     """Record finished trainings and champions in MLflow.
 
     What the store has already is left alone.
+
+    Args:
+        trainings: record the trainings alone
+        note: file for the outcome; a store that fails is no failure
 
     Examples:
         perfcast pipeline record --results results
@@ -501,13 +561,21 @@ def record(results: Path, project: Path, trainings: bool, note: Path | None) -> 
             _tell(f"tracking: {note} is not written: {tracking.explain_failure(error)}")
 
 
-@stage(
-    "--results --out --project --experiment",
-    {"--cards": {"type": Path, "metavar": "FOLDER", "help": "folder for a model card per dataset, as Markdown"}},
-    out="index page, a file of HTML",
-)
-def report(results: Path, out: Path, project: Path, experiment: str | None, cards: Path | None) -> None:
+@stage
+def report(
+    *,
+    out: Path,
+    results: Path = Path("results"),
+    cards: Path | None = None,
+    experiment: str | None = None,
+    project: Path = Path(),
+) -> None:
     """Write the report: an index, and a page per dataset beside it.
+
+    Args:
+        out: index page, a file of HTML
+        cards: folder for a model card per dataset, as Markdown
+        experiment: JSON of the experiment (default: params.yaml)
 
     Examples:
         perfcast pipeline report --results results --out results/report.html
@@ -517,7 +585,7 @@ def report(results: Path, out: Path, project: Path, experiment: str | None, card
     from perfcast.report.render_page import write_report
     from perfcast.report.report_context import collect
 
-    params, datasets = parse_experiment(experiment, project), read_datasets(project / "conf")
+    params, datasets = arguments.parse_experiment(experiment, project), read_datasets(project / "conf")
     titles = {name: dataset.title for name, dataset in datasets.items()}
     sources = {name: [*entry.sources.required, *entry.sources.optional] for name, entry in datasets.items()}
     labels = read_predictor_labels(project / "conf")
@@ -526,13 +594,13 @@ def report(results: Path, out: Path, project: Path, experiment: str | None, card
         _tell(f"{page}: {page.stat().st_size / 1e6:.1f} MB")
 
 
-@stage(
-    "split --table --out",
-    {"--run": {"type": Path, "required": True, "help": "folder of the run on the forward split"}},
-    out="folder of the run",
-)
-def roll(split: str, run: Path, table: Path, out: Path) -> None:
+@stage
+def roll(split: str, *, run: Path, table: Path, out: Path) -> None:
     """Correct frozen predictions by the results of earlier months.
+
+    Args:
+        run: folder of the run on the forward split
+        out: folder of the run
 
     Examples:
         perfcast pipeline roll rolling_2024 \\
@@ -546,13 +614,13 @@ def roll(split: str, run: Path, table: Path, out: Path) -> None:
     _tell(f"{split}/{run.name}: test MAPE {metrics['mape']:.2f} %")
 
 
-@stage(
-    "split --out --seed --table",
-    {"--until": {"metavar": "YYYY-MM", "help": "`evaluated_until` of the dataset"}},
-    table="standard table",
-)
-def split(split: str, table: Path, out: Path, seed: int, until: str | None) -> None:
+@stage
+def split(split: str, *, table: Path, out: Path, seed: Seed = 0, until: str | None = None) -> None:
     """Divide the rows of a dataset into training and test.
+
+    Args:
+        table: standard table
+        until: `evaluated_until` of the dataset, a month as YYYY-MM
 
     Examples:
         perfcast pipeline split random --table results/standard/host_gemm.parquet \\
@@ -573,16 +641,14 @@ def split(split: str, table: Path, out: Path, seed: int, until: str | None) -> N
         _tell(f"{rows.dataset}/{split} {name}: {sizes}")
 
 
-@stage(
-    "dataset --raw --table --project",
-    {
-        "--rejected": {"type": Path, "required": True, "help": "CSV file of rejected rows to write"},
-        "--quality": {"type": Path, "required": True, "help": "JSON file of data quality to write"},
-    },
-    table="standard table to write",
-)
-def standardize(*, dataset: str, raw: Path, table: Path, rejected: Path, quality: Path, project: Path) -> None:
+@stage
+def standardize(dataset: str, *, raw: Path, table: Path, rejected: Path, quality: Path, project: Path = Path()) -> None:
     """Standardize the raw files of a dataset into one table.
+
+    Args:
+        table: standard table to write
+        rejected: CSV file of rejected rows to write
+        quality: JSON file of data quality to write
 
     Examples:
         perfcast pipeline standardize host_gemm --raw results/raw \\
@@ -609,18 +675,16 @@ def standardize(*, dataset: str, raw: Path, table: Path, rejected: Path, quality
     )
 
 
-@stage(
-    "",
-    {
-        "overrides": {"nargs": "*", "metavar": "KEY=VALUE", "help": "choices and values of the configuration"},
-        "--multirun -m": {"action": "store_true", "help": "train once for each value: predictor=mlp,ncpp"},
-        "--cfg": {"choices": ["job", "hydra", "all"], "help": "print the configuration"},
-    },
-)
-def train(overrides: Sequence[str], multirun: bool, cfg: str | None) -> None:
+@stage
+def train(overrides: Names = (), *, multirun: bool = False, cfg: Literal["job", "hydra", "all"] | None = None) -> None:
     """Train a predictor on a split, in the grammar of Hydra.
 
     Every KEY is one of conf/config.yaml.
+
+    Args:
+        overrides: choices and values of the configuration, KEY=VALUE
+        multirun, -m: train once for each value, predictor=mlp,ncpp
+        cfg: print the configuration
 
     Examples:
         perfcast pipeline train dataset=host_gemm split=random predictor=mlp \\

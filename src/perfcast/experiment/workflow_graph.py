@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache, cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +22,12 @@ from perfcast.config.dataset_conf import DatasetConf, read_dataset
 from perfcast.config.experiment_params import Params
 from perfcast.config.predictor_conf import PredictorConf, Settings, read_predictor, read_predictor_labels
 from perfcast.domain import CORE, domain_of, domains
-from perfcast.experiment.experiment_check import check_experiment
+from perfcast.experiment.experiment_check import check_experiment, check_results_folder
+from perfcast.experiment.leakage_control import LeakageConf, read_leakage_conf
 from perfcast.sources.locations import embedded_folder, find_places, locate_source
 from perfcast.sources.source_spec import SourceSpec, parse_source
-from perfcast.splits import learning_curve_point
-from perfcast.utils.io import abandoned_paths, read_object, remove_path
+from perfcast.splits import frozen_split, learning_curve_point
+from perfcast.utils.io import read_object
 
 
 class SourceStatus(Enum):
@@ -100,9 +103,10 @@ class Graph:
     results: Path
 
     @classmethod
-    def read(cls, project: Path, content: Mapping[str, Any], results: Path = Path("results")) -> Graph:
+    def read(cls, project: Path, content: Mapping[str, Any], results: str = "results") -> Graph:
         """Validate an experiment. Raises: UserError, one line that names the key."""
-        return cls(project, check_experiment(content, project), results)
+        folder = Path(check_results_folder(results, project))
+        return cls(project, check_experiment(content, project), folder)
 
     @property
     def conf(self) -> Path:
@@ -124,9 +128,25 @@ class Graph:
         return {name: read_predictor(self.conf, name) for name in self.params.predictors}
 
     @cached_property
+    def leakage(self) -> LeakageConf:
+        """The negative control of the leakage checks."""
+        return read_leakage_conf(self.conf)
+
+    @cached_property
+    def status(self) -> dict[str, SourceStatus]:
+        """Status of the experiment's sources by name, as far as the files of this machine tell."""
+        return {source: self.plan(source).status for source in self.params.sources}
+
+    @cached_property
     def predictor_labels(self) -> dict[str, str]:
         """Names of predictors in the report, where their conf has one."""
         return read_predictor_labels(self.conf)
+
+    @property
+    def split_names(self) -> list[str]:
+        """The experiment's splits, and the forward splits that rolling ones correct."""
+        frozen = [frozen_split(name) for name in self.params.splits]
+        return list(dict.fromkeys([*self.params.splits, *(name for name in frozen if name)]))
 
     @property
     def baselines(self) -> list[str]:
@@ -168,10 +188,101 @@ class Graph:
             return _MINUTES_PER_SEED * len(self.seeds_of(predictor))
         return _MINUTES_QUICK
 
-    def until_option(self, dataset: str) -> str:
-        """Return the option of `perfcast pipeline split` for the last month that is evaluated."""
-        until = self.datasets[dataset].evaluated_until
-        return f"--until {until}" if until else ""
+    def arguments(self, dataset: str | None) -> dict[str, Any]:
+        """Return what stages take of the experiment and of its folders, by the names of their arguments."""
+        values = {
+            "results": self.results,
+            "raw": self.results / "raw",
+            "datasets": self.params.datasets,
+            "experiment": self.params.model_dump_json(),
+            "baselines": self.baselines,
+            "plots": self.params.plots,
+            "preset": self.params.preset,
+            "seed": self.params.split_seed,
+            "level": self.params.level,
+            "resamples": self.params.resamples,
+            "backtest_windows": self.params.backtest_windows,
+        }
+        if dataset is None:
+            return values
+        return values | {
+            "runs": self.results / "runs" / dataset,
+            "folds": self.results / "splits" / dataset,
+            "in_domain": self.results / "in_domain" / dataset,
+            "splits": self.splits_of(dataset),
+            "predictors": self.predictors_of(dataset),
+            "described": self.described_splits_of(dataset),
+            "until": self.datasets[dataset].evaluated_until,
+        }
+
+    def training(self, dataset: str, split: str, predictor: str) -> list[str]:
+        """Return the values of a training in Hydra's grammar."""
+        values = {
+            "dataset": dataset,
+            "split": split,
+            "predictor": predictor,
+            "table": self.results / "features" / f"{dataset}.parquet",
+            "folds": self.results / "splits" / dataset / f"{split}.parquet",
+            "out": self.run_folder(dataset, split, predictor),
+            "preset": self.params.preset,
+            "backtest_windows": self.params.backtest_windows,
+            "seeds": self.seeds_of(predictor),
+        }
+        return [f"{key}={value}" for key, value in values.items()]
+
+    def run_folder(self, dataset: str, split: str, predictor: str) -> Path:
+        """Return the folder of a run."""
+        return self.results / "runs" / dataset / split / predictor
+
+    def frozen_run(self, dataset: str, split: str, predictor: str) -> Path:
+        """Return the folder of the run on the forward split that a rolling split corrects."""
+        return self.run_folder(dataset, frozen_split(split) or split, predictor)
+
+    def run_files(self, dataset: str, name: str) -> list[str]:
+        """Return a file of every run of a dataset."""
+        pairs = product(self.splits_of(dataset), self.predictors_of(dataset))
+        return [str(self.run_folder(dataset, split, predictor) / name) for split, predictor in pairs]
+
+    def split_files(self, dataset: str, folder: str) -> list[str]:
+        """Return the file of every split of a dataset in a folder of results."""
+        return [str(self.results / folder / dataset / f"{split}.parquet") for split in self.splits_of(dataset)]
+
+    def manifests(self, dataset: str) -> list[str]:
+        """Return the manifests of a dataset's sources, without optional ones that the experiment does not list."""
+        sources = self.datasets[dataset].sources
+        optional = [source for source in sources.optional if source in self.params.sources]
+        return [str(self.results / "raw" / source / "manifest.json") for source in (*sources.required, *optional)]
+
+    def described_file(self, dataset: str) -> list[str]:
+        """Return the predictions of described machines of a dataset, none without a split of them."""
+        return [str(self.results / "described" / f"{dataset}.parquet")] if self.described_splits_of(dataset) else []
+
+    def bridge_file(self, dataset: str) -> list[str]:
+        """Return the estimates of a dataset by the champion of another one, none without a bridge."""
+        return [str(self.results / "features" / f"{dataset}.bridge")] if self.datasets[dataset].bridge else []
+
+    def base_of(self, dataset: str) -> str:
+        """Return the dataset whose champion estimates the rows of a dataset with a bridge."""
+        bridge = self.datasets[dataset].bridge
+        assert bridge is not None
+        return bridge.dataset
+
+    def removed(self, datasets: Iterable[str], outputs: Iterable[str]) -> list[str]:
+        """Return the intermediate results that are missing where the last results of a dataset exist.
+
+        Snakemake makes a missing input again only for a job that must run. `outputs` are those of its rules.
+        """
+        patterns = [re.sub(r"\{(\w+),[^{}]*\}", r"{\1}", output) for output in outputs]
+        paths: dict[str, None] = {}
+        for dataset in datasets:
+            if not (self.results / "plots" / dataset).exists():
+                continue
+            names = product(self.params.sources, self.splits_of(dataset), self.predictors_of(dataset))
+            for (source, split, predictor), pattern in product(names, patterns):
+                path = pattern.format(dataset=dataset, source=source, split=split, predictor=predictor)
+                paths[path] = None
+            paths |= dict.fromkeys([*self.described_file(dataset), *self.bridge_file(dataset)])
+        return [path for path in paths if not Path(path).exists()]
 
     def ingest_options(self) -> str:
         """Return the options of `perfcast ingest` that come from the experiment."""
@@ -208,6 +319,11 @@ class Graph:
         """Return the modules of a dataset's feature groups, for `code`."""
         return [plugins.load("features", name).__name__ for name in self.datasets[dataset].features]
 
+    def bridge_code(self, dataset: str) -> str:
+        """Return the digest of `code` of the estimates of a dataset by the champion of another one."""
+        base = self.base_of(dataset)
+        return self.code("bridge", *self.predictor_modules(base), *self.feature_modules(base), datasets=[base])
+
     def table_modules(self, dataset: str) -> list[str]:
         """Return the modules of a dataset's further tables of the evaluation, for `code`."""
         domain = domain_of(self.datasets[dataset].target)
@@ -224,6 +340,16 @@ class Graph:
         files = [folder / (file.path or file.name) for file in self._source(source).editions[0] if not file.sha256]
         contents = [file.read_bytes() for file in files if file.exists()]
         return hashlib.sha256(b"".join(contents)).hexdigest()[:_DIGITS] if contents else ""
+
+    def plan(self, source: str) -> SourcePlan:
+        """Return the plan of a source: whether it can be had, as far as the files of this machine tell."""
+        return plan_source(
+            self.results / "raw" / source / "manifest.json",
+            self.results / "logs" / "ingest" / f"{source}.json",
+            lambda: self.is_local(source),
+            network=self.params.network,
+            strict=self.params.strict,
+        )
 
     def is_local(self, source: str) -> bool:
         """Return whether every file of a source is on this machine, those of its last ingestion included."""
@@ -247,11 +373,3 @@ class Graph:
         """Read which of the experiment's datasets could be built; none before the first ingestion."""
         available = read_object(path, "datasets")["datasets"] if path.exists() else []
         return [name for name in self.params.datasets if name in available]
-
-
-def remove_unfinished(results: Path) -> list[Path]:
-    """Remove the temporary files that killed jobs left below a folder of results, and return them."""
-    paths = list(abandoned_paths(results, without={results / "mlflow"}))
-    for path in paths:
-        remove_path(path)
-    return paths
