@@ -19,7 +19,8 @@ import optuna
 from perfcast.config.conf_files import read_yaml
 from perfcast.config.dataset_conf import read_dataset
 from perfcast.config.predictor_conf import Choices, Dimension, read_predictor
-from perfcast.experiment.selection import inner_error, predictor_factory
+from perfcast.experiment.fitting import FoldRows, first_error, run_backtests
+from perfcast.experiment.selection import predictor_factory
 from perfcast.schema.table_files import read_table
 from perfcast.splits import read_folds
 
@@ -43,7 +44,8 @@ def main(dataset: str, split: str, predictor: str, results: str, trials: str) ->
         def measure(trial: optuna.Trial, fold: str = fold) -> float | None:
             values = {name: suggest(trial, name, dimension) for name, dimension in conf.space.items()}
             make = predictor_factory(conf, {**conf.params, **values}, machine)
-            return inner_error(table, folds[fold].to_numpy(), make, 0, outlier)
+            rows = FoldRows.plan(table, folds[fold].to_numpy(), outlier, 1)
+            return first_error(run_backtests(table, rows.selection, make, 0, 0))
 
         storage, sampler = f"sqlite:///{place}", optuna.samplers.TPESampler(seed=number)
         name = f"{dataset}/{split}/{fold}"

@@ -75,7 +75,7 @@ def test_the_check_notices_a_training_that_reads_test_rows(name: str, monkeypatc
         everything = np.ones(len(rows), dtype=bool)
         return original(predictor, table, everything, None)
 
-    monkeypatch.setattr("perfcast.experiment.training.fit_rows", fit_on_all)
+    monkeypatch.setattr("perfcast.experiment.fitting.fit_rows", fit_on_all)
     table = tiny_table(ROWS)
     with pytest.raises(AssertionError):
         assert_same(name, answers(fit(name, table), table), answers(fit(name, poison(table)), table))

@@ -16,7 +16,7 @@ from perfcast.config.predictor_conf import read_predictor
 from perfcast.evaluation import choose_champion
 from perfcast.evaluation.supplementary_tables import predicts_shares
 from perfcast.experiment.described import DescribedData, fit_described_uncertainty
-from perfcast.experiment.fitting import fit_rows, last_year, training_rows
+from perfcast.experiment.fitting import fit_rows, last_year, plan_backtests, training_rows
 from perfcast.experiment.selection import CandidateChoice, PredictorFactory, predictor_factories, select_candidate
 from perfcast.inference.champion import save_champion
 from perfcast.predictors.predictor import Predictor
@@ -97,7 +97,8 @@ def fit_all_rows(
     choice = CandidateChoice(next(iter(candidates)), {})
     if validation is not None and len(candidates) > 1:
         subset[np.flatnonzero(rows)[validation]] = "validation"
-        choice = select_candidate(table, subset, candidates, seed, label_outlier)
+        backtests = plan_backtests(table, subset, label_outlier, 1)
+        choice = select_candidate(table, backtests, candidates, seed)
     return fit_rows(candidates[choice.candidate](seed), table, rows, validation), choice
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from perfcast.schema.table import Role, Table, Tag
 from perfcast.splits.forward import first_results
 from perfcast.splits.row_groups import by_tag
 from perfcast.uncertainty.backtest import backtest_pairs
-from perfcast.uncertainty.conformal import DEVIATION
+from perfcast.uncertainty.conformal import DEVIATION, TEST
 
 _MIN_PEERS = 5
 """Fewest measured peers for which a training label may be an outlier."""
@@ -110,15 +110,48 @@ def predict_rows(predictor: Predictor, table: Table, rows: np.ndarray, fold: int
 
 @dataclass(frozen=True)
 class Backtest:
-    """Rows to fit on and rows to predict, all of them inside training. Shapes: (rows of the table,) bool.
+    """Rows to fit on and rows to predict; those of a fold's own fit have the number TEST.
 
-    `revealed` are those of the rows to fit on that are first results of new entities, None where none are.
+    Shapes: (rows of the table,) bool.
     """
 
     number: int
     fitting: np.ndarray
     testing: np.ndarray
     revealed: np.ndarray | None = None
+    """Of the rows to fit on, those that are first results of new entities."""
+    validation: np.ndarray | None = None
+    """Rows that a predictor makes its own choices on, where they are among those to fit on."""
+
+    def without_first_results(self, table: Table) -> Backtest:
+        """Return the same without first results: they are predicted too, as are rows of tasks that remain known."""
+        assert self.revealed is not None
+        earlier = self.fitting & ~self.revealed
+        tested = (self.testing | self.revealed) & of_known_tasks(table, earlier)
+        return replace(self, fitting=earlier, testing=tested, revealed=None)
+
+
+@dataclass(frozen=True)
+class FoldRows:
+    """What the rows of a table are for in a fold: its own fit, and the backtests inside its training part."""
+
+    final: Backtest
+    selection: list[Backtest]
+    """The backtest on the validation rows, by which candidates are chosen."""
+    backtests: list[Backtest]
+
+    @classmethod
+    def plan(cls, table: Table, subset: np.ndarray, label_outlier: float | None, limit: int) -> FoldRows:
+        """Return the rows of a fold with at most `limit` backtests.
+
+        Shapes: subset (rows of the table,) of train | validation | test | unused.
+        """
+        training = training_rows(table, subset, label_outlier)
+        revealed = training & revealed_rows(table, subset)
+        final = Backtest(TEST, training, tested_rows(table, subset), revealed, subset == "validation")
+        planned = plan_backtests(table, subset, label_outlier, max(limit, 1))
+        selection = [backtest for backtest in planned if backtest.number == 0]
+        return cls(final, selection, [backtest for backtest in planned if backtest.number < limit])
 
 
 def plan_backtests(table: Table, subset: np.ndarray, label_outlier: float | None, limit: int) -> list[Backtest]:
@@ -179,13 +212,19 @@ def _reveal_first(table: Table, subset: np.ndarray, shots: int) -> None:
     subset[shown] = "train"
 
 
+def fit_backtest(predictor: Predictor, table: Table, backtest: Backtest) -> Predictor:
+    """Fit on the rows to fit on."""
+    validation = None if backtest.validation is None else backtest.validation[backtest.fitting]
+    return fit_rows(predictor, table, backtest.fitting, validation)
+
+
 def run_backtests(
     table: Table, backtests: Sequence[Backtest], make: Callable[[int], Predictor], seed: int, fold: int
 ) -> pd.DataFrame:
     """Return the predictions of every backtest, as `predict_rows` with the column `backtest`, its number."""
     lines = [pd.DataFrame(columns=["row", "task", "entity", "target", "measured", "predicted", "backtest"])]
     for backtest in backtests:
-        predictor = fit_rows(make(seed), table, backtest.fitting, None)
+        predictor = fit_backtest(make(seed), table, backtest)
         predictions = predict_rows(predictor, table, backtest.testing, fold, seed)
         lines.append(predictions.assign(backtest=backtest.number))
     filled = [frame for frame in lines if not frame.empty]

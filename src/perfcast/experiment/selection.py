@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from perfcast.config.predictor_conf import PredictorConf
-from perfcast.experiment.fitting import first_error, plan_backtests, run_backtests
+from perfcast.experiment.fitting import Backtest, first_error, run_backtests
 from perfcast.predictors.factory import predictor_class
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Table
@@ -98,20 +96,13 @@ class CandidateChoice:
 
 
 def select_candidate(
-    table: Table, subset: np.ndarray, candidates: Mapping[str, PredictorFactory], seed: int, label_outlier: float | None
+    table: Table, backtests: Sequence[Backtest], candidates: Mapping[str, PredictorFactory], seed: int
 ) -> CandidateChoice:
-    """Select the candidate with the smallest inner validation error; the first one where no error can be measured."""
-    errors = {name: inner_error(table, subset, make, seed, label_outlier) for name, make in candidates.items()}
-    measured = {name: error for name, error in errors.items() if error is not None}
-    return CandidateChoice(min(measured, key=measured.__getitem__) if measured else next(iter(candidates)), errors)
+    """Select the candidate with the smallest error in the first backtest, the first one where there is none.
 
-
-def inner_error(
-    table: Table, subset: np.ndarray, make: PredictorFactory, seed: int, label_outlier: float | None
-) -> float | None:
-    """Return the MAPE (%) on the validation rows after training on the other training rows.
-
-    Predictors are compared by it when one is chosen. It is an error on the same kind of split, inside the training
-    part. None when the split has no validation rows.
+    It is an error on the same kind of split, inside the training part.
     """
-    return first_error(run_backtests(table, plan_backtests(table, subset, label_outlier, 1), make, seed, 0))
+    errors = {name: first_error(run_backtests(table, backtests, make, seed, 0)) for name, make in candidates.items()}
+    measured = {name: error for name, error in errors.items() if error is not None}
+    best = min(measured, key=measured.__getitem__) if measured else next(iter(candidates))
+    return CandidateChoice(best, errors)

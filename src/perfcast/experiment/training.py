@@ -6,7 +6,7 @@ import math
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,18 +19,21 @@ from perfcast.config.conf_files import validated
 from perfcast.config.predictor_conf import PredictorConf
 from perfcast.experiment.fitting import (
     Backtest,
+    FoldRows,
     first_error,
-    fit_rows,
+    fit_backtest,
     measured_rows,
-    of_known_tasks,
-    plan_backtests,
     predict_rows,
-    revealed_rows,
     run_backtests,
-    tested_rows,
-    training_rows,
 )
-from perfcast.experiment.selection import CandidateChoice, FoldCandidates, fold_candidates, list_fits, select_candidate
+from perfcast.experiment.selection import (
+    CandidateChoice,
+    FoldCandidates,
+    PredictorFactory,
+    fold_candidates,
+    list_fits,
+    select_candidate,
+)
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Role, Table, Tag
 from perfcast.schema.table_files import read_table
@@ -45,24 +48,16 @@ from perfcast.utils.safe_yaml import yaml_text
 
 
 def correct_backtests(
-    predictions: pd.DataFrame,
-    table: Table,
-    backtests: Sequence[Backtest],
-    make: Callable[[int], Predictor],
-    seed: int,
+    predictions: pd.DataFrame, table: Table, backtests: Sequence[Backtest], make: PredictorFactory, seed: int
 ) -> tuple[pd.DataFrame, ErrorLevels | None]:
     """Return predictions of backtests that know first results, corrected, and the levels of errors without them.
 
     Without first results nothing is corrected, and the levels are None. See `average_first_results`.
     """
-    without = [
-        Backtest(each.number, earlier, (each.testing | each.revealed) & of_known_tasks(table, earlier))
-        for each in backtests
-        if each.revealed is not None and each.revealed.any()
-        for earlier in [each.fitting & ~each.revealed]
-    ]
-    if not without:
+    few_shot = [backtest for backtest in backtests if backtest.revealed is not None and backtest.revealed.any()]
+    if not few_shot:
         return predictions, None
+    without = [backtest.without_first_results(table) for backtest in few_shot]
     frozen = run_backtests(table, without, make, seed, 0)
     levels = fit_levels(frozen, table)
     parts = [
@@ -120,29 +115,30 @@ def fit_folds(
     Shapes: `folds` has one string column per fold, values train | validation | test | unused, in the table's row order.
     """
     for fold, name in enumerate(folds.columns):
-        subset = folds[name].to_numpy()
-        training = training_rows(table, subset, label_outlier)
-        testing = tested_rows(table, subset)
+        rows = FoldRows.plan(table, folds[name].to_numpy(), label_outlier, max_backtests)
         factories = candidates(fold)
-        choice = select_candidate(table, subset, factories, seeds[0], label_outlier) if len(factories) > 1 else None
+        choice = None
+        if len(factories) > 1:
+            choice = select_candidate(table, rows.selection, factories, seeds[0])
         chosen = choice.candidate if choice else next(iter(factories))
-        backtests = plan_backtests(table, subset, label_outlier, max_backtests)
-        fits, remember = list_fits(factories[chosen])
-        backtest = run_backtests(table, backtests, remember, seeds[0], fold)
-        known = {np.flatnonzero(each.fitting).tobytes(): fit for each, fit in zip(backtests, fits, strict=True)}
-        backtest, levels = correct_backtests(backtest, table, backtests, factories[chosen], seeds[0])
-        shown = training & revealed_rows(table, subset)
+        make = factories[chosen]
+        fits, remember = list_fits(make)
+        backtest = run_backtests(table, rows.backtests, remember, seeds[0], fold)
+        # a stack fits its parts on the same rows again: it takes what is fitted already
+        fitted = {
+            np.flatnonzero(planned.fitting).tobytes(): fit for planned, fit in zip(rows.backtests, fits, strict=True)
+        }
+        backtest, levels = correct_backtests(backtest, table, rows.backtests, make, seeds[0])
         choice = choice or CandidateChoice(chosen, {chosen: first_error(backtest)})
         for seed in seeds:
-            predictor = factories[chosen](seed)
-            predictor.backtested = known if seed == seeds[0] else None
-            predictor = fit_rows(predictor, table, training, subset[training] == "validation")
-            predictions = predict_rows(predictor, table, testing, fold, seed)
+            predictor = make(seed)
+            predictor.backtested = fitted if seed == seeds[0] else None
+            predictor = fit_backtest(predictor, table, rows.final)
+            predictions = predict_rows(predictor, table, rows.final.testing, fold, seed)
             if levels is not None:
-                earlier = training & ~shown
-                frozen = fit_rows(factories[chosen](seed), table, earlier, subset[earlier] == "validation")
-                without = predict_rows(frozen, table, (testing | shown) & of_known_tasks(table, earlier), fold, seed)
-                predictions = average_first_results(predictions, without, levels, table)
+                without = rows.final.without_first_results(table)
+                frozen = run_backtests(table, [without], make, seed, fold)
+                predictions = average_first_results(predictions, frozen, levels, table)
             yield FoldFit(fold, seed, choice, predictor, predictions, backtest)
 
 
@@ -203,65 +199,94 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
     folds = read_folds(job.folds_file, table)
     version = int(folds.attrs.get(VERSION, 1))
     check_version(job.split, version, job.folds_file)
+    preset = config["preset"]
+    outlier = config["dataset"].get("label_outlier")
     conf = validated(PredictorConf, f"conf/predictor/{job.predictor}.yaml", config["predictor"])
-    key = (job.dataset, job.split, *([folds.attrs[BASE]] if BASE in folds.attrs else []))
     seeds = config["seeds"] if conf.stochastic else config["seeds"][:1]
-    settings = conf.tuned_settings(config["preset"], *key) or conf.settings(config["preset"])
-    used = {name: config[name] for name in ("dataset", "split", "preset")} | {"seeds": seeds}
-    used["predictor"] = {"name": job.predictor, "_target_": conf.target, "settings": settings}
-    used["predictor"]["without_columns"] = conf.without_columns
-    code, trainer = code_digest("perfcast.cli.pipeline:train", *conf.modules), config["trainer"]
+    # a learning-curve split uses what was tuned on the split that it is of
+    key = (job.dataset, job.split, *([folds.attrs[BASE]] if BASE in folds.attrs else []))
+    settings = conf.tuned_settings(preset, *key) or conf.settings(preset)
+    used = {
+        "dataset": config["dataset"],
+        "split": config["split"],
+        "preset": preset,
+        "seeds": seeds,
+        "predictor": {
+            "name": job.predictor,
+            "_target_": conf.target,
+            "settings": settings,
+            "without_columns": conf.without_columns,
+        },
+    }
+    code = code_digest("perfcast.cli.pipeline:train", *conf.modules)
+    trainer = config["trainer"]
     if job.checkpoints:
         trainer = {**trainer, "default_root_dir": str(job.checkpoints / code)}
-    candidates = fold_candidates(conf, config["preset"], trainer, key, len(folds.columns))
-    outlier = config["dataset"].get("label_outlier")
-    tables: dict[str, list[pd.DataFrame]] = {"predictions": [], "backtest": []}
-    curves, choices, started = list[pd.DataFrame](), dict[int, CandidateChoice](), time.perf_counter()
+    candidates = fold_candidates(conf, preset, trainer, key, len(folds.columns))
     job.out.parent.mkdir(parents=True, exist_ok=True)
     with atomic_folder(job.out) as folder:
         fits = fit_folds(table, folds, candidates, seeds, outlier, max_backtests=job.max_backtests)
-        for fit in fits:
-            if not choices:  # the model of the first fold is kept, with its explanation on rows that it has not seen
-                fit.predictor.save(folder / "model")
-                tested = (folds.iloc[:, 0] == "test").to_numpy() & measured_rows(table)
-                write_explanation(fit.predictor, table, tested, 0, folder / "explanation")
-            if fit.fold not in choices:
-                tables["backtest"].append(fit.backtest)
-            choices[fit.fold] = fit.choice
-            tables["predictions"].append(fit.test)
-            curves.append(pd.DataFrame(getattr(fit.predictor, "history_", [])).assign(seed=fit.seed, fold=fit.fold))
-            _report_progress(job, fit, time.perf_counter() - started)
-        _write_tables(tables, curves, folder)
+        choices, metrics = _write_fits(job, fits, table, folds, folder)
         chosen = choices[0].candidate
-        inner = choices[0].validation_mape[chosen]
-        content = {"validation_mape": inner, "choices": [asdict(choice) for choice in choices.values()]}
-        write_json(folder / "validation.json", content)
         write_text(folder / "config.yaml", yaml_text(used, sort_keys=True))
         first = settings[0] if isinstance(settings, list) else settings
         parameters = {
             **flattened(first[chosen]),
-            **{"candidate": chosen, "class": conf.target.rpartition(".")[2], "preset": config["preset"]},
-            **{"seeds": seeds, "without_columns": conf.without_columns, "label_outlier": outlier},
+            "candidate": chosen,
+            "class": conf.target.rpartition(".")[2],
+            "preset": preset,
+            "seeds": seeds,
+            "without_columns": conf.without_columns,
+            "label_outlier": outlier,
         }
-        metrics = {
-            **summarize_errors(pd.concat(tables["predictions"])),
-            "validation_mape": math.nan if inner is None else inner,
-        }
-        read = {"table": job.table_file, "folds": job.folds_file, "predictions": folder / "predictions.parquet"}
+        files = {"table": job.table_file, "folds": job.folds_file, "predictions": folder / "predictions.parquet"}
         record = {
             **job.names(),
             VERSION: version,
             "parameters": {name: str(value) for name, value in parameters.items() if value not in (None, [], {})},
             "metrics": {name: value for name, value in metrics.items() if math.isfinite(value)},
-            "tags": {"preset": config["preset"], "code_digest": code},
+            "tags": {"preset": preset, "code_digest": code},
             "rows": {name: int((folds.iloc[:, 0] == name).sum()) for name in ("train", "validation", "test")},
-            "sha256": {name: sha256(path) for name, path in read.items()},
-            **{"curves": "history.csv", "model": "model"},
+            "sha256": {name: sha256(path) for name, path in files.items()},
+            "curves": "history.csv",
+            "model": "model",
         }
         write_json(folder / RECORD, record)
         record_digests(folder)
     if job.checkpoints:
         shutil.rmtree(job.checkpoints, ignore_errors=True)
+
+
+def _write_fits(
+    job: TrainingJob, fits: Iterable[FoldFit], table: Table, folds: pd.DataFrame, folder: Path
+) -> tuple[list[CandidateChoice], dict[str, float]]:
+    """Write the first model and the tables of all folds and seeds; return the choice of each fold, and the metrics."""
+    predictions: list[pd.DataFrame] = []
+    backtests: list[pd.DataFrame] = []
+    curves: list[pd.DataFrame] = []
+    choices: dict[int, CandidateChoice] = {}
+    started = time.perf_counter()
+    for fit in fits:
+        if not choices:  # the model of the first fold is kept, with its explanation on rows that it has not seen
+            fit.predictor.save(folder / "model")
+            tested = (folds.iloc[:, 0] == "test").to_numpy() & measured_rows(table)
+            write_explanation(fit.predictor, table, tested, 0, folder / "explanation")
+        if fit.fold not in choices:
+            backtests.append(fit.backtest)
+        choices[fit.fold] = fit.choice
+        predictions.append(fit.test)
+        history = pd.DataFrame(getattr(fit.predictor, "history_", []))
+        curves.append(history.assign(seed=fit.seed, fold=fit.fold))
+        _report_progress(job, fit, time.perf_counter() - started)
+    _write_parquet(predictions, folder / "predictions.parquet")
+    _write_parquet(backtests, folder / "backtest.parquet")
+    _write_curves(curves, folder / "history.csv")
+    inner = choices[0].validation_mape[choices[0].candidate]
+    content = {"validation_mape": inner, "choices": [asdict(choice) for choice in choices.values()]}
+    write_json(folder / "validation.json", content)
+    metrics = summarize_errors(pd.concat(predictions))
+    metrics["validation_mape"] = math.nan if inner is None else inner
+    return list(choices.values()), metrics
 
 
 def _report_progress(job: TrainingJob, fit: FoldFit, seconds: float) -> None:
@@ -270,16 +295,19 @@ def _report_progress(job: TrainingJob, fit: FoldFit, seconds: float) -> None:
     print(f"{names}: test MAPE {error:.2f} % ({seconds:.0f} s)", file=sys.stderr, flush=True)
 
 
-def _write_tables(tables: Mapping[str, Sequence[pd.DataFrame]], curves: Sequence[pd.DataFrame], folder: Path) -> None:
-    """Write the tables of all folds and seeds, and the learning curves."""
-    for name, frames in tables.items():
-        filled = [frame for frame in frames if not frame.empty] or frames[:1]
-        joined = pd.concat(filled, ignore_index=True)
-        joined.to_parquet(folder / f"{name}.parquet", index=False, write_page_checksum=True)
+def _write_parquet(frames: Sequence[pd.DataFrame], path: Path) -> None:
+    """Write the rows of all folds and seeds."""
+    filled = [frame for frame in frames if not frame.empty] or frames[:1]
+    joined = pd.concat(filled, ignore_index=True)
+    joined.to_parquet(path, index=False, write_page_checksum=True)
+
+
+def _write_curves(curves: Sequence[pd.DataFrame], path: Path) -> None:
+    """Write the learning curves of all folds and seeds."""
     history = pd.concat(curves, ignore_index=True)
     leading = [name for name in ("seed", "fold", "epoch") if name in history]
-    history = history[[*leading, *[name for name in history if name not in leading]]]
-    history.to_csv(folder / "history.csv", index=False, lineterminator="\n")
+    others = [name for name in history if name not in leading]
+    history[leading + others].to_csv(path, index=False, lineterminator="\n")
 
 
 MAX_ROWS = 1000

@@ -13,16 +13,16 @@ import pandas as pd
 
 from perfcast.experiment.fitting import (
     Backtest,
+    FoldRows,
     evaluated_rows,
     last_year,
     plan_backtests,
     run_backtests,
-    tested_rows,
     training_rows,
 )
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import TASK_KIND, Kind, Role, Table, Tag, select
-from perfcast.uncertainty.conformal import DEVIATION, HALF_NORMAL, TEST, ConformalCalibration, UncertaintyModel
+from perfcast.uncertainty.conformal import DEVIATION, HALF_NORMAL, ConformalCalibration, UncertaintyModel
 from perfcast.uncertainty.in_domain import InDomainModel
 from perfcast.uncertainty.levels import ErrorLevels, KnownErrors, outputs_of
 from perfcast.uncertainty.rolling import count_trained, error_rows
@@ -49,9 +49,7 @@ def fold_distances(
     frames = []
     block = table.frame[(table.select(tag=Tag.BLOCK) or [table.column_of(Tag.ROW)])[0]].astype(str).to_numpy(object)
     for fold, name in enumerate(folds.columns):
-        subset = folds[name].to_numpy()
-        final = Backtest(TEST, training_rows(table, subset, label_outlier), tested_rows(table, subset))
-        backtests = [final, *plan_backtests(table, subset, label_outlier, limit)]
+        rows = FoldRows.plan(table, folds[name].to_numpy(), label_outlier, limit)
         frames += [
             _distances(table, backtest).assign(
                 fold=fold,
@@ -59,7 +57,7 @@ def fold_distances(
                 kind=result_kinds(table)[backtest.testing],
                 block=block[backtest.testing],
             )
-            for backtest in backtests
+            for backtest in (rows.final, *rows.backtests)
         ]
     return pd.concat(frames, ignore_index=True)
 

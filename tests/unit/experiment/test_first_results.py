@@ -7,7 +7,8 @@ import pandas as pd
 from leakage_project import machines
 
 from perfcast import splits
-from perfcast.experiment.training import average_first_results, fit_folds, of_known_tasks
+from perfcast.experiment.fitting import of_known_tasks
+from perfcast.experiment.training import average_first_results, fit_folds
 from perfcast.predictors.linear import Ridge
 from perfcast.uncertainty.levels import ErrorLevels
 

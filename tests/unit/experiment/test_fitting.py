@@ -10,7 +10,6 @@ from perfcast.experiment.fitting import first_error, label_outliers, plan_backte
 from perfcast.experiment.selection import (
     CandidateChoice,
     fold_candidates,
-    inner_error,
     predictor_factories,
 )
 from perfcast.experiment.training import fit_folds, summarize_errors
@@ -275,8 +274,11 @@ def test_label_outliers_are_training_rows_with_enough_peers():
 def test_inner_error_uses_validation_rows_only_for_evaluation():
     demo = table()
     demo.frame.loc[[7, 9], "score"] = 200.0
-    assert inner_error(demo, subsets(40, [3], [7, 9]), spy, 0, None) == pytest.approx(50.0)
-    assert inner_error(demo, subsets(40, [3]), spy, 0, None) is None
+    errors = [
+        first_error(run_backtests(demo, plan_backtests(demo, subset, None, 1), spy, 0, 0))
+        for subset in (subsets(40, [3], [7, 9]), subsets(40, [3]))
+    ]
+    assert errors == [pytest.approx(50.0), None]
 
 
 def test_each_fold_selects_on_its_inner_rows():
