@@ -14,7 +14,6 @@ from perfcast.schema.display_names import predictor_label
 from perfcast.splits import is_compared, learning_curve_point
 
 _VENDOR = "vendor"
-_LINEAGE = ("family", "generation", "series")
 AVERAGE = "average"
 """Name of the row that averages over the tasks of a dataset."""
 BASELINE = "nearest"
@@ -98,16 +97,6 @@ class Evaluation:
         return [name for name in self._slice_names if name.endswith(_VENDOR)]
 
     @property
-    def lineage_slices(self) -> list[str]:
-        """Slices whose column name ends in "family", "generation" or "series"."""
-        return [name for name in self._slice_names if name.endswith(_LINEAGE)]
-
-    @property
-    def other_slices(self) -> list[str]:
-        """Remaining slices but the year: tasks, targets, configuration, and what else the dataset declares."""
-        return [name for name in self._slice_names if not name.endswith((_VENDOR, *_LINEAGE))]
-
-    @property
     def _slice_names(self) -> list[str]:
         return [name for name in dict.fromkeys(self.tables["slices"]["slice"]) if name != YEAR]
 
@@ -169,7 +158,7 @@ def headline(evaluation: Evaluation) -> str:
             f"{', '.join(evaluation.comparison_splits)}: only for comparison with published values; not counted"
         )
     if evaluation.learning_curve_splits:
-        text.append(f"{len(evaluation.learning_curve_splits)} learning-curve splits: see the plots; not counted")
+        text.append(f"{len(evaluation.learning_curve_splits)} learning-curve splits: in metrics.csv; not counted")
     return "\n".join(text)
 
 

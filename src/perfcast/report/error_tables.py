@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from perfcast.evaluation import AVERAGE, BASELINE, Evaluation
 from perfcast.evaluation.error_metrics import clear_winner
@@ -24,13 +23,12 @@ from perfcast.report.text_tables import (
     split_heading,
 )
 from perfcast.schema.display_names import column_label, metric_label
-from perfcast.schema.metric_names import HIGH_IS_GOOD, PERCENT, POINTS
+from perfcast.schema.metric_names import POINTS
 from perfcast.splits import split_label
 
 _OTHERS = ("p90", "r2", "spearman", "pairs")
 _INTERVALS = ("coverage", "width", "interval_score")
 _PERCENT = (*POINTS, "mape", "medape", "p90", *_INTERVALS)
-_WORST = 3
 _MIN_ROWS = 20
 """Rows of a slice below which it is not listed, and its coverage is not flagged."""
 TOLERANCE = 2.0
@@ -81,28 +79,6 @@ def paired_tables(evaluation: Evaluation) -> list[TextTable]:
     return [TextTable(title, caption, headings, lines, fold=title)] if lines else []
 
 
-def worst_slices(evaluation: Evaluation, predictor: str, about: str) -> list[TextTable]:
-    """Return the slices of enough rows with the largest mean error of one predictor on every split; `about` begins."""
-    frame = evaluation.tables["slices"]
-    frame = frame[(frame["predictor"] == predictor) & (frame["rows"] >= _MIN_ROWS)]
-    frame = frame.sort_values(evaluation.error_metrics[0], ascending=False, kind="stable")
-    worst = pd.concat([frame[frame["split"] == split].head(_WORST) for split in evaluation.splits])
-    lines = [
-        [
-            *(split_label(row["split"]), column_label(row["slice"]), row["value"]),
-            *(number(row[evaluation.error_metrics[0]]), f"{row['rows']:,}"),
-        ]
-        for row in worst.to_dict("records")
-    ]
-    runs = [row for split in evaluation.ranked_splits if (row := evaluation.value(split, predictor)) is not None]
-    caption = (
-        f"{about}: largest errors of {evaluation.label(predictor)} by slice of at least {_MIN_ROWS} rows, "
-        f"{count(int(runs[0]['seeds']), 'seed')}; mean error of all tasks together, in {evaluation.error_unit}"
-    )
-    headings = ["split", "slice", "value", "mean error", "rows"]
-    return [TextTable("Largest errors", caption, headings, lines, words=[1, 2])] if lines else []
-
-
 def described_section(evaluation: Evaluation) -> Section:
     """Return error, coverage and width of machines predicted as users describe them, by level of description."""
     frame = evaluation.tables["described"]
@@ -118,28 +94,6 @@ def described_section(evaluation: Evaluation) -> Section:
     headings = ["split", "facts", "given", "rows", "MAPE", "MedAPE", "coverage", "width"]
     table = TextTable("Described machines", "Error, coverage and width by level of description", headings, lines)
     return Section("described", "Machines as users describe them", [table] if lines else [])
-
-
-def published_tables(evaluation: Evaluation, leader: str) -> list[TextTable]:
-    """Return one table per split with published values, empty where no such split was run.
-
-    Each line has a published value, that of the same method here, and by split those of the leader and of the best
-    predictor; the split whose rows were drawn like those of the published value is the first.
-    """
-    tables = []
-    for split, entries in evaluation.tables["published"].groupby("split", sort=False):
-        if split not in evaluation.splits:
-            continue
-        splits = [str(split), *(other for other in evaluation.ranked_splits if other != split)]
-        tables.append(
-            TextTable(
-                f"Published values beside ours, {splits[0]}",
-                f"Published: {'; '.join(dict.fromkeys(entries['citation']))}",
-                ["what", "task", "metric", "published", "same method here", *map(split_heading, splits)],
-                [_published_line(evaluation, leader, entry, splits) for _, entry in entries.iterrows()],
-            )
-        )
-    return tables
 
 
 def _predictor_table(
@@ -197,35 +151,6 @@ def _metric_table(
 def _difference(row: Mapping[Hashable, Any]) -> Cell:
     note = f"{row['low']:+.2f} to {row['high']:+.2f}" if np.isfinite(row["low"]) else "no interval"
     return Cell(f"{row['difference']:+.2f}", (f"{note}, {row['claim']}",), float(row["difference"]))
-
-
-def _published_line(evaluation: Evaluation, leader: str, entry: pd.Series, splits: list[str]) -> Line:
-    task, metric, method = entry["task"], entry["metric"], entry["predictor"]
-
-    def cell(split: str, name: str) -> Cell:
-        row = evaluation.value(split, name, task, metric)
-        if row is None or pd.isna(row["value"]):
-            return EMPTY
-        has_interval = pd.notna(row["low"]) and pd.notna(row["high"])
-        interval = (f"{text(row['low'])} to {text(row['high'])}",) if has_interval else ()
-        return Cell(text(row["value"]), interval, float(row["value"]))
-
-    def text(value: float) -> str:
-        return number(value) if metric in PERCENT else f"{value:.3f}"
-
-    choose = max if metric in HIGH_IS_GOOD else min
-    same, columns = cell(splits[0], method), []
-    for split in splits:
-        keys = {name: key for name in evaluation.predictors if (key := cell(split, name).key) is not None}
-        led, best = cell(split, leader), choose(keys, key=keys.__getitem__) if keys else ""
-        of_best = cell(split, best)
-        if of_best.text != led.text:
-            led = replace(led, notes=(*led.notes, f"best: {of_best.text}, {evaluation.label(best)}"))
-        columns.append(led)
-    if same.key is not None:
-        same = replace(same, notes=("; ".join(filter(None, (evaluation.label(method), *same.notes))),))
-    unit = "\u00a0%" if metric in PERCENT else ""
-    return [entry["what"], task, metric_label(metric) + unit, text(entry["value"]), same, *columns]
 
 
 def calibration_tables(evaluation: Evaluation, predictor: str) -> list[TextTable]:

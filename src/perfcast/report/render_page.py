@@ -16,7 +16,7 @@ from perfcast.evaluation import AVERAGE, BASELINE, Evaluation
 from perfcast.evaluation.evaluation_tables import MIN_ENTITIES
 from perfcast.report import TEMPLATES, error_tables
 from perfcast.report.plots.drawing import inline_svg
-from perfcast.report.report_context import DatasetPart, ReportContext
+from perfcast.report.report_context import DatasetPart, ReportContext, name_machines
 from perfcast.report.text_tables import (
     Cell,
     Section,
@@ -27,7 +27,6 @@ from perfcast.report.text_tables import (
     leakage_section,
     number,
     quality_tables,
-    release_tables,
     text_section,
 )
 from perfcast.schema.display_names import metric_label
@@ -59,9 +58,6 @@ def render_pages(context: ReportContext, name: str = "report") -> dict[str, str]
         datasets=entries,
         hero=split_answers(ranked[0]) if ranked else [],
         evaluation=ranked[0].evaluation if ranked else None,
-        worst=[
-            table for part in ranked for table in error_tables.worst_slices(part.evaluation, part.leader, part.title)
-        ],
         small=[small_dataset_sentence(part) for part in context.datasets if not part.evaluation.can_rank],
         missing=[source for source in context.sources if source.get("status") != "present"],
         spec=[source for source in context.sources if "SPEC" in str(source.get("license", ""))],
@@ -181,21 +177,20 @@ def small_dataset_sentence(part: DatasetPart) -> str:
 
 def report_sections(part: DatasetPart, context: ReportContext) -> list[Section]:
     """Return the sections of one dataset in their order."""
-    evaluation, rows, leader = part.evaluation, part.rows, part.leader
+    evaluation, leader = part.evaluation, part.leader
+    errors = largest_errors(evaluation, name_machines(part.table), leader) if part.table else []
     return [
         Section("headline", "Errors of every predictor", _headline(evaluation)),
-        Section("largest_errors", "Largest errors", largest_errors(evaluation, rows, leader) if rows else []),
-        Section("releases", "Errors by product release", release_tables(evaluation, rows, leader) if rows else []),
+        Section("largest_errors", "Largest errors", errors),
         Section(
             "interval_calibration",
             "Calibration of prediction intervals",
             error_tables.calibration_tables(evaluation, leader),
         ),
         error_tables.described_section(evaluation),
-        Section("published", "Comparison with published values", error_tables.published_tables(evaluation, leader)),
         Section("plots", "Plots", _inline_plots(part)),
         leakage_section(part.leakage),
-        text_section("quality", "Data quality", "", quality_tables(part.quality, evaluation) if part.quality else []),
+        text_section("quality", "Data quality", "", quality_tables(part.quality) if part.quality else []),
         Section("model_card", "Model card", model_card(part, context)),
     ]
 

@@ -1,12 +1,11 @@
-"""Content of the report: the parts of every dataset, and facts about single rows."""
+"""Content of the report: the parts of every dataset, and the names of its machines."""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
@@ -17,87 +16,25 @@ import pandas as pd
 
 from perfcast import __version__
 from perfcast.evaluation import Evaluation, read_evaluation
-from perfcast.evaluation.run_predictions import YEAR, build_slices
 from perfcast.report.plots.drawing import PlotEntry, plot_entry
 from perfcast.schema.display_names import column_label
 from perfcast.schema.table import Table, Tag
-from perfcast.schema.table_files import read_parquet, read_table
+from perfcast.schema.table_files import read_table
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_json, sha256
 from perfcast.utils.result_digests import open_sealed, verify_digest
 
-NAME, ENTITY, BLOCK, WHEN = "name", "entity", "block", "when"
-"""Columns of `Rows.names`: machine in words, entity that unseen splits hold out, submission, publication date."""
 
-
-@dataclass(frozen=True)
-class Rows:
-    """Table and splits of one dataset for the report.
-
-    Shapes: `folds` maps a split to one column per fold (train, validation, test, unused), rows as in the table.
-    """
-
-    table: Table
-    folds: Mapping[str, pd.DataFrame]
-
-    @cached_property
-    def keys(self) -> pd.Index:
-        """The ROW column."""
-        keys: pd.Index = pd.Index(self.table.frame[self.table.column_of(Tag.ROW)], name="row")
-        return keys
-
-    @cached_property
-    def names(self) -> pd.DataFrame:
-        """The columns NAME, ENTITY, BLOCK and WHEN by row; a column that the dataset lacks is empty."""
-        frame, entity = self.table.frame, self._column_of_tag(Tag.ENTITY)
-        first = frame[entity].astype(str) if entity else pd.Series("", index=frame.index)
-        words = first
-        for name in self.table.select(tag=Tag.IDENTITY):
-            # values that follow from the entity are not repeated
-            if entity is None or frame.groupby(entity)[name].nunique(dropna=False).max() > 1:
-                words = words + ", " + column_label(name) + " " + frame[name].map(_plain)
-        block = self._column_of_tag(Tag.BLOCK)
-        times = self._column_of_tag(Tag.TIME)
-        columns = {
-            NAME: words.str.strip(", "),
-            ENTITY: first,
-            BLOCK: frame[block].astype(str) if block else "",
-            WHEN: frame[times] if times else pd.NaT,
-        }
-        return pd.DataFrame(columns, index=frame.index).set_axis(self.keys, axis=0)
-
-    @cached_property
-    def slices(self) -> pd.DataFrame:
-        """Slice columns as text, by row; without the task and the year."""
-        return build_slices(self.table).drop(columns=[*self.table.select(tag=Tag.TASK), YEAR], errors="ignore")
-
-    def count_training_rows(self, split: str, values: pd.Series) -> pd.Series:
-        """Return the number of training rows of its fold with the same value as each test row, by row.
-
-        `values` is by row; a missing value has no training rows.
-        """
-        parts = []
-        for test, training in self._parts(split):
-            counts = values[training].value_counts()
-            parts.append(values[test].map(counts).fillna(0).astype(int))
-        return pd.concat(parts) if parts else pd.Series(dtype=int)
-
-    def is_forward(self, split: str) -> bool:
-        """Return whether every test row of a split was published after all its training rows."""
-        when = self.names[WHEN]
-        parts = list(self._parts(split))
-        if when.isna().all() or not parts:
-            return False
-        return all(when[test].min() > when[training].max() for test, training in parts)
-
-    def _parts(self, split: str) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        folds = self.folds.get(split, pd.DataFrame())
-        for name in folds.columns:
-            part = folds[name].to_numpy()
-            yield part == "test", np.isin(part, ["train", "validation"])
-
-    def _column_of_tag(self, tag: Tag) -> str | None:
-        return next(iter(self.table.select(tag=tag)), None)
+def name_machines(table: Table) -> pd.Series:
+    """Return every row's machine in words, by the ROW column: its entity, and what identifies it besides."""
+    frame = table.frame
+    entity = next(iter(table.select(tag=Tag.ENTITY)), None)
+    words = frame[entity].astype(str) if entity else pd.Series("", index=frame.index)
+    for name in table.select(tag=Tag.IDENTITY):
+        # values that follow from the entity are not repeated
+        if entity is None or frame.groupby(entity)[name].nunique(dropna=False).max() > 1:
+            words = words + ", " + column_label(name) + " " + frame[name].map(_plain)
+    return words.str.strip(", ").set_axis(frame[table.column_of(Tag.ROW)], axis=0)
 
 
 def _plain(value: object) -> str:
@@ -108,7 +45,7 @@ def _plain(value: object) -> str:
 class DatasetPart:
     """One dataset: its evaluation, plots as SVG, the content of quality.json, and about.json of its champion, if any.
 
-    `rows` are its table and splits, None where the files are absent. `sources` names its sources. `leakage` is the
+    `table` is that with features, None where the file is absent. `sources` names its sources. `leakage` is the
     report of the leakage checks, None where they were not run.
     """
 
@@ -118,7 +55,7 @@ class DatasetPart:
     plots: tuple[tuple[PlotEntry, str], ...]
     quality: Mapping[str, Any] | None
     champion: Mapping[str, Any] | None
-    rows: Rows | None = None
+    table: Table | None = None
     sources: tuple[str, ...] = ()
     leakage: Mapping[str, Any] | None = None
 
@@ -152,8 +89,15 @@ class ReportContext:
 
 
 _PACKAGES = (
-    *("numpy", "pandas", "pyarrow", "scipy", "scikit-learn", "lightgbm"),
-    *("torch", "pytorch-lightning", "matplotlib"),
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "scipy",
+    "scikit-learn",
+    "lightgbm",
+    "torch",
+    "pytorch-lightning",
+    "matplotlib",
 )
 """Packages whose versions can change a value of the report."""
 
@@ -181,6 +125,7 @@ def collect(
     for name in _in_order(evaluated, params.get("datasets", ())):
         evaluation = replace(read_evaluation(results / "evaluation" / name), labels=predictor_labels)
         champion = _read(results / "champion" / name / "about.json")
+        features = results / "features" / f"{name}.parquet"
         drawn = {path.stem: path for path in (results / "plots" / name).glob("*.svg")}
         plots = _in_order(drawn, params.get("plots", ()))
         part = DatasetPart(
@@ -190,7 +135,7 @@ def collect(
             plots=tuple((plot_entry(plot), open_sealed(drawn[plot])) for plot in plots),
             quality=_read(results / "standard" / f"{name}.quality.json"),
             champion=champion,
-            rows=_read_rows(results, name, evaluation),
+            table=read_table(features) if features.is_file() else None,
             sources=tuple(sources.get(name, ())),
             leakage=_read(results / "leakage" / f"{name}.json"),
         )
@@ -234,13 +179,3 @@ def hardest_split_first(evaluation: Evaluation, predictor: str = "") -> Evaluati
     errors = {split: -np.inf if row is None else row["value"] for split, row in rows.items()}
     ordered = evaluation.metrics.sort_values("split", key=lambda split: -split.map(errors), kind="stable")
     return evaluation.with_tables(metrics=ordered.reset_index(drop=True))
-
-
-def _read_rows(results: Path, name: str, evaluation: Evaluation) -> Rows | None:
-    """Return the table with features and the splits, None without the table."""
-    table = results / "features" / f"{name}.parquet"
-    if not table.is_file():
-        return None
-    paths = {split: results / "splits" / name / f"{split}.parquet" for split in evaluation.splits}
-    folds = {split: read_parquet(path).filter(like="fold_") for split, path in paths.items() if path.is_file()}
-    return Rows(read_table(table), folds)

@@ -1,6 +1,6 @@
 """Tables and sections of the report: every table of its pages is a `TextTable`, which one macro renders.
 
-The last ones are made of single predictions: the largest errors with their probable reason, and product releases.
+The last one is made of single predictions: the largest errors with their probable reason.
 """
 
 from __future__ import annotations
@@ -14,13 +14,10 @@ import numpy as np
 import pandas as pd
 
 from perfcast.evaluation import Evaluation
-from perfcast.evaluation.run_predictions import is_covered
-from perfcast.report.report_context import NAME, WHEN, Rows
 from perfcast.schema.display_names import replace_underscores
-from perfcast.splits import describe_split, scenario_label, split_label
+from perfcast.splits import describe_split, split_label
 from perfcast.uncertainty.in_domain import AHEAD, OF_PAIR, RESULTS, YOUNG
 
-_SPREADS = ("cv_median", "cv_mean", "mape_floor")
 _CONTROL = ("control_error", "chance_error", "better", "shuffles")
 
 
@@ -28,15 +25,13 @@ _CONTROL = ("control_error", "chance_error", "better", "shuffles")
 class Cell:
     """One cell: text, smaller notes, and the number that sorts it.
 
-    `mark` is "best" for a clear winner, "low" or "high" for a coverage outside its tolerance. `bar` has the low end,
-    the dot and the high end of a strip on an axis from -100 to 100.
+    `mark` is "best" for a clear winner, "low" or "high" for a coverage outside its tolerance.
     """
 
     text: str
     notes: tuple[str, ...] = ()
     key: float | None = None
     mark: str = ""
-    bar: tuple[float, float, float] | None = None
 
 
 EMPTY = Cell("–")
@@ -51,7 +46,7 @@ class TextTable:
 
     `label` names the table for screen readers. `groups` head the columns after the first, each with an equal number of
     them. Columns at the places `words` are aligned left. Tables that follow each other with the same `fold` are folded
-    together under that title. `notes` are paragraphs below the table.
+    together under that title.
     """
 
     label: str
@@ -64,7 +59,6 @@ class TextTable:
     fold: str = ""
     open: bool = False
     style: str = ""
-    notes: Sequence[str] = ()
 
     @property
     def width(self) -> int:
@@ -116,19 +110,8 @@ def split_heading(split: str) -> Cell:
     return Cell(label, () if label == split else (split,))
 
 
-def noise_tables(evaluation: Evaluation) -> list[TextTable]:
-    """Return the spread of repeated measurements by task; none where nothing was measured twice."""
-    lines = [
-        [row["task"], f"{row['configurations']:,}", f"{row['rows']:,}", *(number(row[name]) for name in _SPREADS)]
-        for row in evaluation.tables["noise"].to_dict("records")
-    ]
-    title = "Repeated measurements of one configuration"
-    headings = ["task", "configurations", "rows", "median CV", "mean CV", "MAPE floor"]
-    return [TextTable("Repeated measurements", f"{title}, in %", headings, lines, fold=title)] if lines else []
-
-
-def quality_tables(quality: Mapping[str, Any], evaluation: Evaluation) -> list[TextTable]:
-    """Return the counts of rows, the noise of repeated measurements and the columns of quality.json."""
+def quality_tables(quality: Mapping[str, Any]) -> list[TextTable]:
+    """Return the counts of rows and the columns of quality.json."""
     rows = [[state, reason, f"{rows:,}"] for state, reason, rows in row_counts(quality)]
     lines = []
     for name, entry in quality.get("columns", {}).items():
@@ -139,7 +122,6 @@ def quality_tables(quality: Mapping[str, Any], evaluation: Evaluation) -> list[T
     rows_title, columns_title = "Input rows: kept, merged and rejected", "Columns: missing values and ranges"
     return [
         TextTable("Rows", "Input rows", ["rows", "reason", "count"], rows, words=[1], fold=rows_title),
-        *noise_tables(evaluation),
         TextTable(
             "Columns", "", ["column", "unit", "missing", "distinct", "range"], lines, words=[1], fold=columns_title
         ),
@@ -192,13 +174,10 @@ _GROUP_TEXTS = {
     YOUNG: "its young task",
     AHEAD: "the time since the end of the data",
 }
-_MIN_ROWS = 5
-"""Results of a family in a task below which its error is not shown."""
 _OF_ERRORS = ("in-domain score", "probable reason")
-_ROUND = (5, 10, 20, 30, 40, 50, 75, 100, 200)
 
 
-def largest_errors(evaluation: Evaluation, rows: Rows, predictor: str) -> list[TextTable]:
+def largest_errors(evaluation: Evaluation, names: pd.Series, predictor: str) -> list[TextTable]:
     """Return, by split, the machines with the largest errors of one predictor, each machine once.
 
     Errors are compared by their logarithm, so that half and double are equally wrong. Below the row of a machine stands
@@ -212,7 +191,7 @@ def largest_errors(evaluation: Evaluation, rows: Rows, predictor: str) -> list[T
         if mine.empty:
             continue
         mine["log"] = np.log(mine["predicted"].astype(float) / mine["measured"].astype(float))
-        mine["machine"] = rows.names.loc[mine["row"], NAME].to_numpy()
+        mine["machine"] = names.loc[mine["row"]].to_numpy()
         mine["rank"] = mine["in_domain_score"].rank(pct=True)
         size = mine["log"].abs()
         by_machine = (size >= 0.5 * size.groupby(mine["machine"]).transform("max")).groupby(mine["machine"])
@@ -265,92 +244,3 @@ def _reason(point: Mapping[Hashable, Any]) -> str:
     if abs(point["log"]) <= point["half_width"]:
         return "inside its interval: errors of this size are expected for such machines"
     return "no reason found in the data"
-
-
-def release_tables(evaluation: Evaluation, rows: Rows, predictor: str) -> list[TextTable]:
-    """Return, by forward split, errors of families by task, since biases of tasks can have opposite signs.
-
-    Families without training rows come first, then those with; each by the largest bias in a task. A task with too few
-    results of a family has a dash. Empty without forward splits.
-    """
-    families = [name for name in evaluation.lineage_slices if name in rows.slices][:1]
-    tables = []
-    for split in evaluation.ranked_splits if families else ():
-        points = evaluation.tables["points"]
-        points = points[(points["split"] == split) & (points["predictor"] == predictor)]
-        if points.empty or not rows.is_forward(split):
-            continue
-        errors = _errors_by_family(evaluation, rows, points, families[0])
-        if errors.empty:
-            continue
-        ends = np.sort(errors[["low", "high"]].abs().max(axis=1))
-        covered = min(ends[int(np.ceil(0.9 * (len(ends) - 1)))], _ROUND[-1])
-        limit = next(end for end in _ROUND if end >= covered)
-        worst = errors["mean_error"].abs().groupby(errors["family"]).max()
-        order = sorted(worst.index, key=lambda family: (-worst[family], family))
-        seen = errors.groupby("family")["seen"].min()
-        run = evaluation.value(split, predictor)
-        seeds = count(0 if run is None else int(run["seeds"]), "seed")
-        caption = (
-            f"{split_label(split)} ({split}, {seeds}): mean error in %, strips from −{limit} to +{limit} %; “trained” "
-            "counts training results of the family, “first” is the month of its first test result"
-        )
-        name = scenario_label(split).capitalize() or split_label(split).capitalize()
-        trained = [family for family in order if seen[family]]
-        new = [family for family in order if not seen[family]]
-        known = f"{name}: {len(trained)} famil{'y' if len(trained) == 1 else 'ies'} with training results"
-        for shown, fold in ((new, f"{name}: new families"), (trained, known)):
-            if shown:
-                lines = [_family_line(evaluation, errors[errors["family"] == family], limit) for family in shown]
-                headings = ["family", "first", "trained", *evaluation.tasks]
-                region = f"Families on {split_label(split)}"
-                is_open = shown is new or not new
-                notes = [] if new else ["No family of this split is new: each has training results."]
-                table = TextTable(region, caption, headings, lines, fold=fold, open=is_open, notes=notes)
-                tables.append(replace(table, style="sortable releases"))
-    return tables
-
-
-def _errors_by_family(evaluation: Evaluation, rows: Rows, points: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Return a row per family and task with enough results: mean, spread, coverage, and facts of the family.
-
-    Units: mean_error (positive: predicted too high), low, median and high in % of the measured score, coverage in %.
-    """
-    counts = rows.count_training_rows(str(points["split"].iloc[0]), rows.slices[name])
-    vendors = evaluation.vendor_slices[:1]
-    joined = points.assign(
-        family=rows.slices.loc[points["row"], name].to_numpy(),
-        vendor=rows.slices.loc[points["row"], vendors[0]].to_numpy() if vendors else "",
-        when=rows.names.loc[points["row"], WHEN].to_numpy(),
-        seen=counts.reindex(points["row"]).to_numpy(),
-        error=100 * (points["predicted"].astype(float) / points["measured"].astype(float) - 1),
-        covered=is_covered(points),
-    )
-    of_family = joined.groupby("family")
-    facts = pd.DataFrame({"first": of_family["when"].min(), "seen": of_family["seen"].min()})
-    facts["vendor"] = [next(iter(vendor.mode()), "") for _, vendor in of_family["vendor"]]
-    groups = joined.groupby(["family", "task"], sort=True)
-    errors = groups.agg(mean_error=("error", "mean"), coverage=("covered", "mean"), rows=("row", "nunique"))
-    for column, quantile in (("low", 0.1), ("median", 0.5), ("high", 0.9)):
-        errors[column] = groups["error"].quantile(quantile)
-    return errors[errors["rows"] >= _MIN_ROWS].reset_index().join(facts, on="family")
-
-
-def _family_line(evaluation: Evaluation, errors: pd.DataFrame, limit: int) -> Line:
-    first = errors.iloc[0]
-    by_task = {row["task"]: row for row in errors.to_dict("records")}
-    month, seen = f"{first['first']:%Y-%m}", int(first["seen"])
-    return [
-        Cell(first["family"], (first["vendor"],)),
-        Cell(month.replace("-", "‑"), key=int(month.replace("-", ""))),
-        Cell(f"{seen:,}" if seen else "new", key=seen, mark="" if seen else "best"),
-        *(_bias(by_task[task], limit) if task in by_task else EMPTY for task in evaluation.tasks),
-    ]
-
-
-def _bias(row: Mapping[Hashable, Any], limit: int) -> Cell:
-    """Return the mean error of a family in a task, with a strip of its middle 80 % and the median."""
-    low, median, high = (round(100 * max(-1.0, min(1.0, row[name] / limit)), 1) for name in ("low", "median", "high"))
-    share = "" if np.isnan(row["coverage"]) else f"{100 * row['coverage']:.0f} % of "
-    text = f"{signed(row['mean_error'], 1)}\u00a0%"
-    return Cell(text, (f"{share}{row['rows']:,}",), row["mean_error"], bar=(low, median, high))

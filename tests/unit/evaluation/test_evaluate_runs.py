@@ -234,7 +234,7 @@ def test_learning_curve_splits_are_measured_and_not_compared(evaluation):
         metrics=evaluation.metrics.assign(value=evaluation.metrics["value"].mask(best, 1e-9))
     )
     assert changed.ranking() == evaluation.ranking()
-    assert headline(changed).splitlines()[-1] == "3 learning-curve splits: see the plots; not counted"
+    assert headline(changed).splitlines()[-1] == "3 learning-curve splits: in metrics.csv; not counted"
     assert not any(split in "\n".join(headline(changed).splitlines()) for split in LESS_TRAINING)
     alone = changed.with_tables(metrics=changed.metrics[changed.metrics["split"].isin(LESS_TRAINING)])
     assert alone.splits == alone.ranked_splits == list(LESS_TRAINING)

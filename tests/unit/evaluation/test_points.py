@@ -8,8 +8,7 @@ import pytest
 from generated_results import fake_table, write_runs
 
 from perfcast.evaluation import evaluate, headline
-from perfcast.report.error_tables import metric_tables, paired_tables, worst_slices
-from perfcast.report.text_tables import number
+from perfcast.report.error_tables import metric_tables, paired_tables
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +55,3 @@ def test_slices_are_in_points_with_an_interval_around_them(evaluation):
     slices = evaluation.tables["slices"]
     inside = (slices["low"] <= slices["mae"] + 1e-9) & (slices["mae"] <= slices["high"] + 1e-9)
     assert inside[np.isfinite(slices["low"])].mean() > 0.95
-    (worst,) = worst_slices(evaluation, "ridge", "Title")
-    assert worst.caption.endswith("in points")
-    large = slices[slices["rows"] >= 20]
-    assert worst.lines[0][3] == number(large.loc[large["predictor"] == "ridge", "mae"].max())

@@ -131,7 +131,7 @@ def test_pages_have_the_expected_values_and_escape_foreign_text(pages):
 )
 def test_sources_are_told_with_their_terms_and_dates(context, changes, words, is_found):
     sources = tuple({**source, **changes} for source in context.sources)
-    bare = dataclasses.replace(context.datasets[0], rows=None, plots=())
+    bare = dataclasses.replace(context.datasets[0], table=None, plots=())
     pages = render_pages(dataclasses.replace(context, sources=sources, datasets=(bare,)))
     assert (words in "".join(pages.values())) == is_found
 
@@ -242,7 +242,7 @@ def test_leakage_table_is_optional(context, pages):
     numbers = {"control_error": 0.8731, "chance_error": 0.84, "better": 2, "shuffles": 10}
     lines = [("tested rows", [], {}), ("shuffled target", ["one"], numbers)]
     checks = [{**common, "check": name, "findings": findings, "numbers": values} for name, findings, values in lines]
-    part = dataclasses.replace(context.datasets[0], rows=None, leakage={"dataset": "fake", "checks": checks})
+    part = dataclasses.replace(context.datasets[0], table=None, leakage={"dataset": "fake", "checks": checks})
     text = render_pages(dataclasses.replace(context, datasets=(part,)))[PAGE]
     assert "2 checks, 1 finding. A finding" in text
     assert "rows &lt;must&gt; be test rows" in text

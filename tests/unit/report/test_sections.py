@@ -1,16 +1,15 @@
-"""Sections of the report: largest errors, releases, calibration, ablation and model cards."""
+"""Sections of the report: largest errors, calibration and model cards."""
 
 import dataclasses
 
 import numpy as np
 import pandas as pd
 import pytest
-from generated_results import PUBLISHED
 
-from perfcast.report.error_tables import calibration_tables, described_section, published_tables
+from perfcast.report.error_tables import calibration_tables, described_section
 from perfcast.report.render_page import cards, model_card
-from perfcast.report.report_context import Rows
-from perfcast.report.text_tables import largest_errors, number, release_tables, split_heading
+from perfcast.report.report_context import name_machines
+from perfcast.report.text_tables import largest_errors
 from perfcast.schema.display_names import column_label
 from perfcast.splits import split_label
 
@@ -24,10 +23,10 @@ def planted(part, **changes):
     return part.evaluation.with_tables(points=points), str(points.loc[mine[0], "row"])
 
 
-def worst_line(evaluation, rows):
+def worst_line(evaluation, names):
     """The first line of the table of `random`."""
     place = evaluation.ranked_splits.index("random")
-    return largest_errors(evaluation, rows, "network")[place].lines[0]
+    return largest_errors(evaluation, names, "network")[place].lines[0]
 
 
 @pytest.mark.parametrize(
@@ -39,42 +38,9 @@ def worst_line(evaluation, rows):
     ],
 )
 def test_largest_error_names_the_least_similar_group_the_interval_or_no_cause(part, changes, reason):
-    _, _, _, predicted, *_, text = worst_line(planted(part, predicted=1e6, **changes)[0], part.rows)
+    _, _, _, predicted, *_, text = worst_line(planted(part, predicted=1e6, **changes)[0], name_machines(part.table))
     assert reason in text
     assert (predicted.notes[-1] == "outside") == ("half_width" not in changes)
-
-
-def test_release_errors_are_signed_and_of_forward_splits(part):
-    assert release_tables(part.evaluation, part.rows, "network") == []
-    frame = part.rows.table.frame
-    points = part.evaluation.tables["points"]
-    tested = set(points.loc[points["split"] == "forward_2023", "row"])
-    late = frame["id"].isin(tested)
-    turned = frame.assign(
-        published=np.where(late, pd.Timestamp("2023-06-01"), pd.Timestamp("2021-06-01")),
-        generation=np.where(late & (frame["chips"] == 4), "newest", "old"),
-    )
-    rows = Rows(dataclasses.replace(part.rows.table, frame=turned), part.rows.folds)
-    chips = frame.set_index("id")["chips"].reindex(points["row"]).to_numpy()
-    # biases of opposite sign: an average over the tasks would hide them
-    factor = np.where(chips == 4, np.where(points["task"] == "float", 0.9, 1.1), 1.2)
-    points = points.assign(predicted=points["measured"] * factor)
-    new, trained = release_tables(part.evaluation.with_tables(points=points), rows, "network")
-    assert "forward_2023" in new.caption
-    assert "strips from −20 to +20 %" in new.caption
-    ((newest, first, seen, *biases),) = new.lines
-    assert (newest.text, first.text, seen.text) == ("newest", "2023‑06", "new")
-    texts = dict(zip(new.headings[3:], [bias.text for bias in biases], strict=True))
-    assert texts == {"float": "−10.0\u00a0%", "integer": "+10.0\u00a0%"}
-    assert {abs(bias.bar[1]) for bias in biases} == {50}
-    assert sum(int(bias.notes[0].split()[-1]) for bias in biases) == (late & (frame["chips"] == 4)).sum()
-    ((old, _, seen, *biases),) = trained.lines
-    assert (old.text, seen.text) == ("old", str(len(frame) - len(tested)))
-    assert {bias.text for bias in biases} == {"+20.0\u00a0%"}
-    assert {bias.bar for bias in biases} == {(100, 100, 100)}
-    few = points[(points["task"] != "float") | (chips != 4)]
-    new, _ = release_tables(part.evaluation.with_tables(points=few), rows, "network")
-    assert [cell.text for cell in new.lines[0][3:]] == ["–", "+10.0\u00a0%"]
 
 
 def test_interval_calibration_flags_large_groups_only(part):
@@ -106,34 +72,6 @@ def test_described_machines_are_listed_by_level(part):
     values = ["all", "2 and chips", "1,000", "6.00", "3.50", "90.0", "20.0"]
     assert table.lines == [[split_label("random"), *values]]
     assert described_section(part.evaluation).data == []
-
-
-def test_published_table_compares_with_same_method_leader_and_best(part):
-    evaluation = part.evaluation.with_tables(published=part.evaluation.tables["published"].assign(predictor="forest"))
-    tables = published_tables(evaluation, "network")
-    for table, entry in zip(tables, PUBLISHED, strict=True):
-        (metric,) = set(entry) & {"mape", "spearman"}
-        splits = [entry["split"], *(split for split in evaluation.ranked_splits if split != entry["split"])]
-        assert table.headings[5:] == list(map(split_heading, splits))
-        assert table.caption == f"Published: {entry['citation']}"
-        assert {line[1] for line in table.lines} == set(entry[metric])
-        for _, task, _, _, same, *cells in table.lines:
-            assert same.key == evaluation.value(splits[0], "forest", task, metric)["value"]
-            for split, cell in zip(splits, cells, strict=True):
-                values = {name: evaluation.value(split, name, task, metric)["value"] for name in evaluation.predictors}
-                assert cell.key == values["network"]
-                best = (max if metric == "spearman" else min)(values.values())
-                note = f"best: {number(best) if metric == 'mape' else f'{best:.3f}'}, "
-                assert cell.notes[-1].startswith(note) == (note[6:-2] != cell.text)
-    _, _, metric, published, same, *_ = tables[0].lines[0]
-    assert (metric, published, same.text) == ("MAPE\u00a0%", "4.00", number(same.key))
-    assert same.notes[0].startswith("forest; ")
-    assert tables[1].lines[0][3] == "0.950"
-    published = part.evaluation.tables["published"]
-    alone = part.evaluation.with_tables(published=published.assign(predictor=""))
-    assert {line[4].text for line in published_tables(alone, "network")[0].lines} == {"–"}
-    elsewhere = part.evaluation.with_tables(published=published.assign(split="shuffled"))
-    assert published_tables(elsewhere, "network") == []
 
 
 def test_model_card_is_equal_in_both_formats(context, part):

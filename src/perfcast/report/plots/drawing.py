@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 
 import matplotlib
 import numpy as np
-import pandas as pd
 from matplotlib import rc_params_from_file
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -25,7 +24,6 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from perfcast import plugins
 from perfcast.evaluation import BASELINE, Evaluation
-from perfcast.splits import split_label
 from perfcast.utils.errors import unknown_name
 from perfcast.utils.io import atomic_folder, write_text
 from perfcast.utils.result_digests import seal_text
@@ -181,45 +179,6 @@ def draw_dots(panel: Axes, evaluation: Evaluation, split: str, metric: str = "",
     panel.grid(visible=False, axis="y")
     panel.set_yticks(range(len(order)), list(map(evaluation.label, order)))
     panel.set_ylim(len(order) - 0.4, -0.8)
-
-
-def draw_curves(
-    evaluation: Evaluation,
-    frame: pd.DataFrame,
-    x: str,
-    y: str,
-    xlabel: str,
-    *,
-    ylabel: str = "",
-    height: float = 2.5,
-    log: bool = False,
-    xlim: tuple[float, float] | None = None,
-    under: Callable[[Axes], object] = lambda _: None,
-) -> Figure | None:
-    """Draw one panel per split with the columns `x` and `y` of the best predictors and the baseline; None without rows.
-
-    Values are in %, of the x axis too unless the y axis is logarithmic. `under` draws what lies below the curves.
-    """
-    splits = [split for split in evaluation.splits if split in set(frame["split"])]
-    if not splits:
-        return None
-    style = predictor_styles(evaluation.predictors)
-    figure, axes = panels(len(splits), columns=4, height=height, sharex=True, sharey=not log)
-    for panel, split in zip(axes, splits, strict=True):
-        under(panel)
-        for name in select_leaders(evaluation.ranking(), 3):
-            curve = frame[(frame["split"] == split) & (frame["predictor"] == name)]
-            panel.plot(curve[x], curve[y], label=evaluation.label(name), linewidth=1, **style[name])
-        panel.set_title(split_label(split))
-    for panel in axes:
-        panel.set_xlabel(xlabel)
-        if xlim:
-            panel.set_xlim(xlim)
-        for which in ("y",) if log else ("x", "y"):
-            plain_axis(panel, which, unit=" %", log=log)
-    axes[0].set_ylabel(ylabel)
-    legend_below(figure, axes[0])
-    return figure
 
 
 def draw_svg(evaluation: Evaluation, name: str, labels: Mapping[str, str] | None = None) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib import colormaps
@@ -17,9 +17,7 @@ from perfcast.report.plots.drawing import (
     INK,
     MUTED,
     WIDTH,
-    Draw,
     declare_plot,
-    draw_curves,
     draw_dots,
     legend_below,
     panels,
@@ -94,47 +92,13 @@ def error_by_year(evaluation: Evaluation) -> Figure | None:
 
 
 @declare_plot(
-    "Error by in-domain score",
-    "MAPE of the best predictors and the baseline by in-domain score, all tasks together, on a logarithmic "
-    "scale. Score 1: the training data has similar machines. Score 0.25: at such a distance from the training "
-    "data, backtest errors were four times as large. An error that falls to the right means that the score "
-    "shows in advance which predictions to trust.",
+    "Error by vendor",
+    "Mean error of the best predictors and the baseline for the vendors with the most test rows, all tasks together, "
+    "with 95 % intervals clustered by entity. The scale is logarithmic. Gray numbers on the right: test results.",
 )
-def error_by_in_domain_score(evaluation: Evaluation) -> Figure | None:
-    """Draw one panel per split, in-domain score along x; None without scores."""
-    frame, names = evaluation.tables["in_domain"], ("in_domain_score", "mape", "in-domain score")
-    return draw_curves(evaluation, frame, *names, height=2.4, log=True, xlim=(0, 1))
-
-
-def _declare_slices(by: str, which: str) -> Callable[[Draw], Draw]:
-    """Declare a plot of errors by slice; `which` completes a sentence on the slices that it shows."""
-    return declare_plot(
-        f"Error by {by}",
-        f"Mean error of the best predictors and the baseline {which}, with 95 % intervals clustered by entity. "
-        "The scale is logarithmic. Gray numbers on the right: test results.",
-    )
-
-
-@_declare_slices("vendor", "for the vendors with the most test rows, all tasks together")
 def error_by_vendor(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per vendor column and split; None when the dataset declares none."""
     return _draw_slices(evaluation, evaluation.vendor_slices)
-
-
-@_declare_slices("family", "for the families and generations with the most test rows, all tasks together")
-def error_by_family(evaluation: Evaluation) -> Figure | None:
-    """Draw one panel per lineage column and split; None when the dataset declares none."""
-    return _draw_slices(evaluation, evaluation.lineage_slices)
-
-
-@_declare_slices(
-    "task and configuration",
-    "by task, number of processors, memory configuration, compiler, or other columns that the dataset declares: the "
-    "values with the most test rows",
-)
-def error_by_setup(evaluation: Evaluation) -> Figure | None:
-    """Draw one panel per remaining slice column and split; None when the dataset declares none."""
-    return _draw_slices(evaluation, evaluation.other_slices)
 
 
 def _draw_slices(evaluation: Evaluation, names: Sequence[str]) -> Figure | None:
@@ -267,23 +231,3 @@ def coverage(evaluation: Evaluation) -> Figure | None:
     for panel, metric in zip(axes[:, 0], ("coverage", "width"), strict=True):
         panel.set_ylabel(metric_label(metric, short=True))
     return figure
-
-
-@declare_plot(
-    "Place of measured scores in their predictive distribution",
-    "Share of the measured scores in every tenth of their predictive distribution (probability integral transform), "
-    "averaged over tasks, for the best predictors and the baseline. On the dashed line the distribution is right. "
-    "Many scores at both ends: intervals are too narrow; in the middle: too wide; at one end: predictions are biased.",
-)
-def pit_histogram(evaluation: Evaluation) -> Figure | None:
-    """Draw one panel per split, the tenths along x; None without intervals."""
-    shares = 100 * evaluation.tables["pit"].groupby(["split", "predictor", "from"])["share"].mean()
-    frame = shares.reset_index()
-    frame["place"] = 100 * (frame["from"] + 0.05)
-    return draw_curves(
-        evaluation,
-        frame,
-        *("place", "share", "place in the distribution"),
-        ylabel="share of scores",
-        under=lambda panel: panel.axhline(10, color=MUTED, linestyle="--", linewidth=1),
-    )
