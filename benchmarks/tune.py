@@ -45,7 +45,7 @@ def main(dataset: str, split: str, predictor: str, results: str, trials: str) ->
             values = {name: suggest(trial, name, dimension) for name, dimension in conf.space.items()}
             make = predictor_factory(conf, {**conf.params, **values}, machine)
             rows = FoldRows.plan(table, folds[fold].to_numpy(), outlier, 1)
-            return first_error(run_backtests(table, rows.selection, make, 0, 0))
+            return first_error(run_backtests(table, rows.backtests, make, 0, 0))
 
         storage, sampler = f"sqlite:///{place}", optuna.samplers.TPESampler(seed=number)
         name = f"{dataset}/{split}/{fold}"

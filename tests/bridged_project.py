@@ -33,7 +33,7 @@ def bridged_results() -> Path:
     tasks = {suite.replace("2017", "2026"): suite for suite in SUITES}
     table = build_features(DATASET, standard.frame, standard.columns, FEATURES)
     table = Base(project().champion, "cpu2017", tasks).add_estimates(table)
-    predictor, _ = fit_all_rows(table, {"params": lambda seed: Ridge()}, 0, None)
+    predictor = fit_all_rows(table, lambda seed: Ridge(), 0, None)
     calibrated = fit_uncertainty(table, lambda seed: Ridge(), 0, None, 2)
     about = {"dataset": DATASET, "predictor": "ridge", "preset": "quick", "features": list(FEATURES)}
     about |= {"bridge": {"dataset": "spec_cpu2017", "name": "cpu2017", "tasks": tasks, "without": None}}

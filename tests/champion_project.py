@@ -60,10 +60,10 @@ def project() -> Project:
     spec_cpu2017.write(raw["spec_cpu2017"], rows=400, seed=5)
     standard = build(raw, {}).table
     table = build_features("spec_cpu2017", standard.frame, standard.columns, FEATURES)
-    predictor, _ = fit_all_rows(table, {"params": lambda seed: Ridge()}, 0, None)
+    predictor = fit_all_rows(table, lambda seed: Ridge(), 0, None)
     calibrated = fit_uncertainty(table, lambda seed: Ridge(), 0, None, 2)
     about = {"dataset": "spec_cpu2017", "predictor": "ridge", "preset": "quick", "features": list(FEATURES)}
-    about |= {"seed": 0, "candidate": {"candidate": "quick"}, "notice": NOTICE}
+    about |= {"seed": 0, "notice": NOTICE}
     about |= {"source": "https://www.spec.org/cpu2017/results/", "retrieved": "2026-03"}
     folder = results / "champion" / "spec_cpu2017"
     folder.mkdir(parents=True)

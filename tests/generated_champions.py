@@ -29,7 +29,7 @@ def write_champion(
     plugins.load("testing", source).write(raw[source], rows=rows, seed=3)
     standard = build(raw, {}).table
     table = build_features(dataset, standard.frame, standard.columns, features)
-    predictor, _ = fit_all_rows(table, {"params": lambda seed: make()}, 0, None)
+    predictor = fit_all_rows(table, lambda seed: make(), 0, None)
     calibrated = fit_uncertainty(table, lambda seed: make(), 0, None, 1)
     about = {"dataset": dataset, "predictor": "ridge", "preset": "quick", "features": list(features)}
     path = folder / "champion" / dataset

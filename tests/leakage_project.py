@@ -3,7 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -15,7 +15,7 @@ from perfcast import splits
 from perfcast.cli.main import main
 from perfcast.config.predictor_conf import read_predictor
 from perfcast.experiment.rolling import roll_run
-from perfcast.experiment.selection import predictor_factories
+from perfcast.experiment.selection import predictor_factory
 from perfcast.experiment.training import fit_folds
 from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.schema.table_files import read_table, write_table
@@ -85,11 +85,10 @@ def clean():
                 _roll(folder / "runs" / frozen / predictor, folder / "runs" / split / predictor, table)
                 continue
             conf = read_predictor(REPOSITORY / "conf", predictor)
-            candidates = predictor_factories(conf, "quick", {})
+            make = predictor_factory(conf, conf.arguments("quick"), {})
             run = folder / "runs" / split / predictor
             run.mkdir(parents=True)
-            by_fold = partial(_same_candidates, candidates)
-            folds_of_run = list(fit_folds(table, folds, by_fold, seeds, None, max_backtests=2))
+            folds_of_run = list(fit_folds(table, folds, [make] * folds.shape[1], seeds, None, max_backtests=2))
             folds_of_run[0].predictor.save(run / "model")
             pd.concat([fold.test for fold in folds_of_run]).to_parquet(run / "predictions.parquet", index=False)
             folds_of_run[0].backtest.to_parquet(run / "backtest.parquet", index=False)
@@ -103,10 +102,6 @@ def clean():
 def _roll(run, out, table):
     roll_run(run, out.parent.name, table, out)
     (out / "digests.sha256").unlink()  # leaks are planted in its files
-
-
-def _same_candidates(candidates, fold):
-    return candidates
 
 
 def copied(folder):

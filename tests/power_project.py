@@ -25,7 +25,7 @@ def power_folder() -> Path:
     spec_power.write(raw["spec_power"], rows=300, seed=5)
     standard = build(raw, {}).table
     table = build_features("spec_power", standard.frame, standard.columns, FEATURES)
-    predictor, _ = fit_all_rows(table, {"params": lambda seed: Ridge()}, 0, None)
+    predictor = fit_all_rows(table, lambda seed: Ridge(), 0, None)
     calibrated = fit_uncertainty(table, lambda seed: Ridge(), 0, None, 2)
     about = {"dataset": "spec_power", "predictor": "ridge", "preset": "quick", "features": list(FEATURES)}
     about |= {"seed": 0, "candidate": {"candidate": "quick"}}

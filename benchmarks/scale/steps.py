@@ -92,11 +92,12 @@ def fit(folder: Path, name: str, watch: Watch) -> None:
     from perfcast.config.conf_files import read_yaml
     from perfcast.config.predictor_conf import read_predictor
     from perfcast.experiment.fitting import fit_rows as fitted
-    from perfcast.experiment.selection import predictor_factories
+    from perfcast.experiment.selection import predictor_factory
 
     conf = folder / "project" / "conf"
     machine = read_yaml(conf / "trainer" / "default.yaml")
-    make = next(iter(predictor_factories(read_predictor(conf, name), "quick", machine).values()))
+    declared = read_predictor(conf, name)
+    make = predictor_factory(declared, declared.arguments("quick"), machine)
     with watch("read"):
         table, rows = _training(folder)
     with watch("fit"):
@@ -131,7 +132,7 @@ def champion(folder: Path, name: str, watch: Watch) -> None:
     with watch("read"):
         table = read_table(folder / "features.parquet")
     with watch("fit"):
-        predictor, _ = fit_all_rows(table, {"params": make}, 0, 0.3)
+        predictor = fit_all_rows(table, make, 0, 0.3)
     with watch("calibrate"):
         calibrated = fit_uncertainty(table, make, 0, 0.3, 1)
     about = {"dataset": DATASET, "predictor": name, "preset": "quick", "features": list(FEATURES)}

@@ -128,7 +128,6 @@ MISTAKES = {
     "unknown key of the tracking": (put(TRACKING, "enable", value=True), "enable"),
     "shuffles of the leakage checks past all": (put(LEAKAGE, "shuffles", value=10**6), "shuffles"),
     "unknown parameter": (put(RIDGE, "params", "color", value=1), "'color'"),
-    "unknown parameter of a candidate": (put(RIDGE, "candidates", "a", "x", value=1), "candidates.a"),
     "unknown parameter in tuned values": (append(TUNED, TUNED_TEXT), "conf/tuned/host_gemm/ridge.yaml"),
     "unknown parameter of an ablation": (
         change(ABLATIONS, lambda content: next(iter(content["ablations"].values())).update(params={"x": 1})),

@@ -177,13 +177,10 @@ def test_arguments_of_a_class_without_fields_are_checked(monkeypatch):
         check_arguments("perfcast.x.PlainClass", {"shfit": 0.1}, "params in x.yaml")
 
 
-def test_candidates_override_single_values_and_the_quick_preset_leaves_no_choice():
-    conf = PredictorConf(
-        _target_="x.Y", stochastic=True, params={"a": 1, "b": 2}, candidates={"x": {}, "y": {"b": 3}}, quick={"a": 0}
-    )
-    assert conf.settings("full") == {"x": {"a": 1, "b": 2}, "y": {"a": 1, "b": 3}}
+def test_the_quick_preset_overrides_single_values():
+    conf = PredictorConf(_target_="x.Y", stochastic=True, params={"a": 1, "b": 2}, quick={"a": 0})
+    assert conf.settings("full") == {"params": {"a": 1, "b": 2}}
     assert conf.settings("quick") == {"quick": {"a": 0, "b": 2}}
-    assert PredictorConf(_target_="x.Y", stochastic=False, params={"a": 1}).settings("full") == {"params": {"a": 1}}
 
 
 def test_a_learning_curve_split_has_its_own_tuned_values_or_those_of_its_base():

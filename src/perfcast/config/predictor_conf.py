@@ -77,7 +77,7 @@ Dimension = Range | Choices
 
 
 Settings = dict[str, dict[str, Any]]
-"""Arguments of the constructor by the name of the setting."""
+"""Arguments of the constructor, under the name of the key that they are from: params, quick or tuned."""
 
 
 class Tuned(StrictModel):
@@ -124,7 +124,6 @@ class PredictorConf(StrictModel):
     label: str = ""
     """Name in reports; the file's name with spaces by default."""
     params: dict[str, Any] = Field(default_factory=dict)
-    candidates: dict[str, dict[str, Any]] = Field(default_factory=dict)
     quick: dict[str, Any] = Field(default_factory=dict)
     without_columns: list[str] = Field(default_factory=list)
     space: dict[str, Dimension] = Field(default_factory=dict)
@@ -133,7 +132,7 @@ class PredictorConf(StrictModel):
     @property
     def targets(self) -> list[str]:
         """The class, and those that its hyperparameters name."""
-        settings = flattened({"params": self.params, "quick": self.quick, "candidates": self.candidates})
+        settings = flattened({"params": self.params, "quick": self.quick})
         return [self.target, *sorted({str(value) for path, value in settings.items() if path.endswith("._target_")})]
 
     @property
@@ -153,14 +152,15 @@ class PredictorConf(StrictModel):
         return {name: validated(kinds[name], f"space.{name} in {where}", entry) for name, entry in space.items()}
 
     def settings(self, preset: str) -> Settings:
-        """Return the arguments of the constructor by setting: inner validation chooses one for each training part.
+        """Return the arguments of the constructor, under the name of their key.
 
-        The quick preset has one setting: `quick` overrides values of `params`, nested ones too. Otherwise every entry
-        of `candidates` overrides values of `params`; without candidates `params` is the only setting.
+        Those of the quick preset are `params` with the values of `quick`, nested ones too.
         """
-        if preset == "quick":
-            return {"quick": merged(self.params, self.quick)}
-        return {name: merged(self.params, values) for name, values in (self.candidates or {"params": {}}).items()}
+        return {"quick": merged(self.params, self.quick)} if preset == "quick" else {"params": self.params}
+
+    def arguments(self, preset: str) -> dict[str, Any]:
+        """Return the arguments of the constructor."""
+        return next(iter(self.settings(preset).values()))
 
     def tuned_settings(self, preset: str, dataset: str, *splits: str) -> list[Settings]:
         """Return the tuned setting of every fold, in the order of folds; empty where no split is tuned.

@@ -13,7 +13,7 @@ from perfcast.config.dataset_conf import read_dataset
 from perfcast.config.predictor_conf import read_predictor
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.experiment.fitting import training_rows
-from perfcast.experiment.selection import predictor_factories
+from perfcast.experiment.selection import predictor_factory
 from perfcast.experiment.uncertainty_fit import fit_in_domain
 from perfcast.features.feature_math import append_logs
 from perfcast.inference.bridge import Base
@@ -57,10 +57,11 @@ def _refit_without(base: Champion, conf: Path, folder: Path, column: str, value:
     about, measured = read_object(folder / "about.json"), base.reference_data.measured
     frame = measured.frame[measured.frame[column].astype(str) != value]
     table = build_features(measured.dataset, frame, measured.columns, base.features)
-    candidate, outlier = about["candidate"]["candidate"], read_dataset(conf, base.dataset).label_outlier
+    outlier = read_dataset(conf, base.dataset).label_outlier
     trainer = read_yaml(conf / "trainer" / "default.yaml")
-    make = predictor_factories(read_predictor(conf, base.name), base.preset, trainer)[candidate]
-    predictor, _ = fit_all_rows(table, {candidate: make}, about["seed"], outlier)
+    declared = read_predictor(conf, base.name)
+    make = predictor_factory(declared, declared.arguments(base.preset), trainer)
+    predictor = fit_all_rows(table, make, about["seed"], outlier)
     fitted = training_rows(table, np.full(len(frame), "train", dtype=object), outlier)
     # later results may be those of the value
     uncertainty = base.calibrated and replace(base.calibrated, in_domain=fit_in_domain(table, fitted), known=None)

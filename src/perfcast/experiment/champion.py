@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,8 @@ from perfcast.config.predictor_conf import read_predictor
 from perfcast.evaluation import choose_champion
 from perfcast.evaluation.supplementary_tables import predicts_shares
 from perfcast.experiment.described import DescribedData, fit_described_uncertainty
-from perfcast.experiment.fitting import fit_rows, last_year, plan_backtests, training_rows
-from perfcast.experiment.selection import CandidateChoice, PredictorFactory, predictor_factories, select_candidate
+from perfcast.experiment.fitting import fit_rows, last_year, training_rows
+from perfcast.experiment.selection import PredictorFactory, predictor_factory
 from perfcast.inference.champion import save_champion
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Table
@@ -87,19 +87,10 @@ def _validation_points(run: Path) -> float | None:
     return None if first.empty else float(100 * (first["predicted"] - first["measured"]).abs().mean())
 
 
-def fit_all_rows(
-    table: Table, candidates: Mapping[str, PredictorFactory], seed: int, label_outlier: float | None
-) -> tuple[Predictor, CandidateChoice]:
-    """Fit on every measured row, for machines that nobody has measured; select the candidate by the last year."""
-    subset = np.full(len(table.frame), "train", dtype=object)
-    rows = training_rows(table, subset, label_outlier)
-    validation = last_year(table, rows)
-    choice = CandidateChoice(next(iter(candidates)), {})
-    if validation is not None and len(candidates) > 1:
-        subset[np.flatnonzero(rows)[validation]] = "validation"
-        backtests = plan_backtests(table, subset, label_outlier, 1)
-        choice = select_candidate(table, backtests, candidates, seed)
-    return fit_rows(candidates[choice.candidate](seed), table, rows, validation), choice
+def fit_all_rows(table: Table, make: PredictorFactory, seed: int, label_outlier: float | None) -> Predictor:
+    """Fit on every measured row, for machines that nobody has measured; choices are made on the last year."""
+    rows = training_rows(table, np.full(len(table.frame), "train", dtype=object), label_outlier)
+    return fit_rows(make(seed), table, rows, last_year(table, rows))
 
 
 def describe_source(raw: Path, name: str) -> dict[str, str]:
@@ -135,16 +126,23 @@ def write_champion(
     selected = select_champion(runs, splits, predictors, are_shares=predicts_shares(data.table))
     progress(f"fit of {selected.predictor} on {len(data.table.frame)} rows", 1, 4)
     trainer = read_yaml(conf / "trainer" / "default.yaml")
-    candidates = predictor_factories(read_predictor(conf, selected.predictor), preset, trainer)
-    predictor, choice = fit_all_rows(data.table, candidates, seed, declared.label_outlier)
+    chosen = read_predictor(conf, selected.predictor)
+    make = predictor_factory(chosen, chosen.arguments(preset), trainer)
+    predictor = fit_all_rows(data.table, make, seed, declared.label_outlier)
     progress("uncertainty on backtests", 2, 4)
-    make = candidates[choice.candidate]
     uncertainty = fit_described_uncertainty(data, make, seed, declared.label_outlier, max_backtests)
     about = {
-        **{"predictor": selected.predictor, "chosen_by": selected.reason, selected.metric: selected.errors},
-        **{"splits_not_counted": selected.excluded, "candidate": asdict(choice), "features": declared.features},
-        **{"dataset": dataset, "preset": preset, "seed": seed, "rows": len(data.table.frame)},
-        **{"table_sha256": sha256(table), "bridge": declared.bridge and declared.bridge.model_dump()},
+        "predictor": selected.predictor,
+        "chosen_by": selected.reason,
+        selected.metric: selected.errors,
+        "splits_not_counted": selected.excluded,
+        "features": declared.features,
+        "dataset": dataset,
+        "preset": preset,
+        "seed": seed,
+        "rows": len(data.table.frame),
+        "table_sha256": sha256(table),
+        "bridge": declared.bridge and declared.bridge.model_dump(),
         "notice": declared.notice,
         **describe_source(raw, declared.sources.required[0]),
     }

@@ -97,8 +97,6 @@ def _check_predictor(name: str, predictor: PredictorConf) -> None:
     where = f"conf/predictor/{name}.yaml"
     check_arguments(predictor.target, predictor.params, f"params in {where}")
     check_arguments(predictor.target, merged(predictor.params, predictor.quick), f"quick in {where}")
-    for candidate, values in predictor.candidates.items():
-        check_arguments(predictor.target, merged(predictor.params, values), f"candidates.{candidate} in {where}")
     for dataset, tuned in predictor.tuned.items():
         for entry in tuned.values():
             for values in entry.folds:

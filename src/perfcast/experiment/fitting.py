@@ -136,8 +136,6 @@ class FoldRows:
     """What the rows of a table are for in a fold: its own fit, and the backtests inside its training part."""
 
     final: Backtest
-    selection: list[Backtest]
-    """The backtest on the validation rows, by which candidates are chosen."""
     backtests: list[Backtest]
 
     @classmethod
@@ -149,9 +147,7 @@ class FoldRows:
         training = training_rows(table, subset, label_outlier)
         revealed = training & revealed_rows(table, subset)
         final = Backtest(TEST, training, tested_rows(table, subset), revealed, subset == "validation")
-        planned = plan_backtests(table, subset, label_outlier, max(limit, 1))
-        selection = [backtest for backtest in planned if backtest.number == 0]
-        return cls(final, selection, [backtest for backtest in planned if backtest.number < limit])
+        return cls(final, plan_backtests(table, subset, label_outlier, limit))
 
 
 def plan_backtests(table: Table, subset: np.ndarray, label_outlier: float | None, limit: int) -> list[Backtest]:

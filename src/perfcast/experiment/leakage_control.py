@@ -56,12 +56,13 @@ def collect_artifacts(
     `table` is the table with features, `standard` that without; `folds` is the folder of splits, `runs` that of runs.
     """
     from perfcast.evaluation.leakage import Artifacts, Control, Run
-    from perfcast.experiment.selection import predictor_factories
+    from perfcast.experiment.selection import predictor_factory
     from perfcast.schema.table import Column
     from perfcast.schema.table_files import read_declarations, read_parquet, read_table
 
     control = read_leakage_conf(conf)
-    factories = predictor_factories(read_predictor(conf, control.control), "quick", {})
+    declared = read_predictor(conf, control.control)
+    make = predictor_factory(declared, declared.arguments("quick"), {})
     columns = read_declarations(standard)["columns"]
     pairs = [(split, predictor) for split in splits for predictor in predictors]
     features = read_table(table)
@@ -71,7 +72,7 @@ def collect_artifacts(
         splits={name: read_parquet(folds / f"{name}.parquet") for name in splits},
         runs=tuple(Run(split, predictor, runs / split / predictor) for split, predictor in pairs),
         stochastic=frozenset(name for name in predictors if read_predictor(conf, name).stochastic),
-        control=Control(control.control, next(iter(factories.values())), control.shuffles),
+        control=Control(control.control, make, control.shuffles),
         seed=seed,
         **_read_declared(conf, features.dataset),
     )

@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +26,7 @@ from perfcast.experiment.fitting import (
     predict_rows,
     run_backtests,
 )
-from perfcast.experiment.selection import (
-    CandidateChoice,
-    FoldCandidates,
-    PredictorFactory,
-    fold_candidates,
-    list_fits,
-    select_candidate,
-)
+from perfcast.experiment.selection import PredictorFactory, fold_factories, list_fits
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Role, Table, Tag
 from perfcast.schema.table_files import read_table
@@ -93,7 +86,7 @@ class FoldFit:
 
     fold: int
     seed: int
-    choice: CandidateChoice
+    validation_mape: float | None
     predictor: Predictor
     test: pd.DataFrame
     backtest: pd.DataFrame
@@ -102,7 +95,7 @@ class FoldFit:
 def fit_folds(
     table: Table,
     folds: pd.DataFrame,
-    candidates: FoldCandidates,
+    makes: Sequence[PredictorFactory],
     seeds: Sequence[int],
     label_outlier: float | None,
     *,
@@ -110,18 +103,13 @@ def fit_folds(
 ) -> Iterator[FoldFit]:
     """Fit on the training rows of every fold and seed and predict its test rows, one at a time.
 
-    Every fold selects among its candidates and is backtested inside its own training part: in a cross-validation the
-    validation rows of one fold are test rows of another. Backtests use the first seed.
+    Every fold is backtested inside its own training part: in a cross-validation the validation rows of one fold are
+    test rows of another. Backtests use the first seed. `makes` has the factory of each fold.
     Shapes: `folds` has one string column per fold, values train | validation | test | unused, in the table's row order.
     """
     for fold, name in enumerate(folds.columns):
         rows = FoldRows.plan(table, folds[name].to_numpy(), label_outlier, max_backtests)
-        factories = candidates(fold)
-        choice = None
-        if len(factories) > 1:
-            choice = select_candidate(table, rows.selection, factories, seeds[0])
-        chosen = choice.candidate if choice else next(iter(factories))
-        make = factories[chosen]
+        make = makes[fold]
         fits, remember = list_fits(make)
         backtest = run_backtests(table, rows.backtests, remember, seeds[0], fold)
         # a stack fits its parts on the same rows again: it takes what is fitted already
@@ -129,7 +117,6 @@ def fit_folds(
             np.flatnonzero(planned.fitting).tobytes(): fit for planned, fit in zip(rows.backtests, fits, strict=True)
         }
         backtest, levels = correct_backtests(backtest, table, rows.backtests, make, seeds[0])
-        choice = choice or CandidateChoice(chosen, {chosen: first_error(backtest)})
         for seed in seeds:
             predictor = make(seed)
             predictor.backtested = fitted if seed == seeds[0] else None
@@ -139,7 +126,7 @@ def fit_folds(
                 without = rows.final.without_first_results(table)
                 frozen = run_backtests(table, [without], make, seed, fold)
                 predictions = average_first_results(predictions, frozen, levels, table)
-            yield FoldFit(fold, seed, choice, predictor, predictions, backtest)
+            yield FoldFit(fold, seed, first_error(backtest), predictor, predictions, backtest)
 
 
 def summarize_errors(predictions: pd.DataFrame) -> dict[str, float]:
@@ -222,17 +209,18 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
     trainer = config["trainer"]
     if job.checkpoints:
         trainer = {**trainer, "default_root_dir": str(job.checkpoints / code)}
-    candidates = fold_candidates(conf, preset, trainer, key, len(folds.columns))
+    makes = fold_factories(conf, preset, trainer, key, len(folds.columns))
+    ((name, arguments),) = (settings[0] if isinstance(settings, list) else settings).items()
     job.out.parent.mkdir(parents=True, exist_ok=True)
     with atomic_folder(job.out) as folder:
-        fits = fit_folds(table, folds, candidates, seeds, outlier, max_backtests=job.max_backtests)
-        choices, metrics = _write_fits(job, fits, table, folds, folder)
-        chosen = choices[0].candidate
+        fits = fit_folds(table, folds, makes, seeds, outlier, max_backtests=job.max_backtests)
+        errors, metrics = _write_fits(job, fits, table, folds, folder)
+        choices = [{"candidate": name, "validation_mape": {name: error}} for error in errors]
+        write_json(folder / "validation.json", {"validation_mape": errors[0], "choices": choices})
         write_text(folder / "config.yaml", yaml_text(used, sort_keys=True))
-        first = settings[0] if isinstance(settings, list) else settings
         parameters = {
-            **flattened(first[chosen]),
-            "candidate": chosen,
+            **flattened(arguments),
+            "candidate": name,
             "class": conf.target.rpartition(".")[2],
             "preset": preset,
             "seeds": seeds,
@@ -259,21 +247,21 @@ def train_predictor(job: TrainingJob, table: Table, config: Mapping[str, Any]) -
 
 def _write_fits(
     job: TrainingJob, fits: Iterable[FoldFit], table: Table, folds: pd.DataFrame, folder: Path
-) -> tuple[list[CandidateChoice], dict[str, float]]:
-    """Write the first model and the tables of all folds and seeds; return the choice of each fold, and the metrics."""
+) -> tuple[list[float | None], dict[str, float]]:
+    """Write the first model, and the tables of all folds and seeds; return the inner error by fold, and the metrics."""
     predictions: list[pd.DataFrame] = []
     backtests: list[pd.DataFrame] = []
     curves: list[pd.DataFrame] = []
-    choices: dict[int, CandidateChoice] = {}
+    errors: dict[int, float | None] = {}
     started = time.perf_counter()
     for fit in fits:
-        if not choices:  # the model of the first fold is kept, with its explanation on rows that it has not seen
+        if not errors:  # the model of the first fold is kept, with its explanation on rows that it has not seen
             fit.predictor.save(folder / "model")
             tested = (folds.iloc[:, 0] == "test").to_numpy() & measured_rows(table)
             write_explanation(fit.predictor, table, tested, 0, folder / "explanation")
-        if fit.fold not in choices:
+        if fit.fold not in errors:
             backtests.append(fit.backtest)
-        choices[fit.fold] = fit.choice
+        errors[fit.fold] = fit.validation_mape
         predictions.append(fit.test)
         history = pd.DataFrame(getattr(fit.predictor, "history_", []))
         curves.append(history.assign(seed=fit.seed, fold=fit.fold))
@@ -281,17 +269,15 @@ def _write_fits(
     _write_parquet(predictions, folder / "predictions.parquet")
     _write_parquet(backtests, folder / "backtest.parquet")
     _write_curves(curves, folder / "history.csv")
-    inner = choices[0].validation_mape[choices[0].candidate]
-    content = {"validation_mape": inner, "choices": [asdict(choice) for choice in choices.values()]}
-    write_json(folder / "validation.json", content)
+    inner = errors[0]
     metrics = summarize_errors(pd.concat(predictions))
     metrics["validation_mape"] = math.nan if inner is None else inner
-    return list(choices.values()), metrics
+    return list(errors.values()), metrics
 
 
 def _report_progress(job: TrainingJob, fit: FoldFit, seconds: float) -> None:
     error = summarize_errors(fit.test)["mape"]
-    names = f"{job.dataset}/{job.split}/{job.predictor} fold {fit.fold} seed {fit.seed} {fit.choice.candidate}"
+    names = f"{job.dataset}/{job.split}/{job.predictor} fold {fit.fold} seed {fit.seed}"
     print(f"{names}: test MAPE {error:.2f} % ({seconds:.0f} s)", file=sys.stderr, flush=True)
 
 

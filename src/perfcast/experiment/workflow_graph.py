@@ -172,7 +172,7 @@ class Graph:
         return self.params.seeds if self.predictors[predictor].stochastic else self.params.seeds[:1]
 
     def settings_of(self, dataset: str, split: str, predictor: str) -> tuple[list[Settings] | Settings, list[str]]:
-        """Return what a training job uses: the tuned values of its folds or its candidates, and the hidden columns."""
+        """Return what a training job uses: the values of the predictor or of each fold, and the hidden columns."""
         conf, point = self.predictors[predictor], learning_curve_point(split)
         splits = [split, *([point.base] if point else [])]
         tuned = conf.tuned_settings(self.params.preset, dataset, *splits)

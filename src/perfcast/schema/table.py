@@ -72,7 +72,6 @@ class Tag(StrEnum):
     UNUSED    1 where no split and no training uses the row
     TESTER    who ran the test of a result: published results are shown with it
     COST      an amount whose time adds to that of the row: the terms of the roofline model (operations, bytes)
-    BOUND     a time that no machine can go below, alone: the longest of a row's bounds is its speed of light
     COMPONENT the time at the speed of light of a part of the row's time: the parts add up
     SLOWDOWN  measured time / COMPONENT, on the row's ENTITY: `<component>_slowdown`, read if training has the ENTITY
     ESTIMATE  a prediction of the target, in its unit, from measurements of other things: they add up
@@ -93,7 +92,6 @@ class Tag(StrEnum):
     BLOCK = "block"
     TIME = "time"
     COST = "cost"
-    BOUND = "bound"
     COMPONENT = "component"
     SLOWDOWN = "slowdown"
     ESTIMATE = "estimate"

@@ -127,7 +127,7 @@ def results(tmp_path):
     results, table = tmp_path / "results", standard(SEEN)
     shutil.copytree(project().folder, results / "champion" / "spec_cpu2017")
     features = build_features(SEEN, table.frame, table.columns, FEATURES).join(estimated(SEEN))
-    predictor, _ = fit_all_rows(features, {"params": lambda seed: Ridge()}, 0, None)
+    predictor = fit_all_rows(features, lambda seed: Ridge(), 0, None)
     calibrated = fit_uncertainty(features, lambda seed: Ridge(), 0, None, 2)
     about = {"dataset": SEEN, "predictor": "ridge", "preset": "quick", "features": list(FEATURES)}
     about |= {"bridge": read_dataset(CONF, SEEN).bridge.model_dump()}

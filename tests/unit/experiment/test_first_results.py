@@ -15,8 +15,7 @@ from perfcast.uncertainty.levels import ErrorLevels
 
 def fit_few_shot(table):
     folds = splits.make("few_shot_3", table, 0)
-    make = {"params": lambda seed: Ridge()}
-    return next(iter(fit_folds(table, folds, lambda fold: make, [0], None, max_backtests=2))), folds["fold_0"]
+    return next(iter(fit_folds(table, folds, [lambda seed: Ridge()], [0], None, max_backtests=2))), folds["fold_0"]
 
 
 def test_predictions_of_a_few_shot_split_know_first_results_and_no_test_score():

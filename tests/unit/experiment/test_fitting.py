@@ -8,9 +8,8 @@ from perfcast.config.predictor_conf import PredictorConf
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.experiment.fitting import first_error, label_outliers, plan_backtests, run_backtests
 from perfcast.experiment.selection import (
-    CandidateChoice,
-    fold_candidates,
-    predictor_factories,
+    fold_factories,
+    predictor_factory,
 )
 from perfcast.experiment.training import fit_folds, summarize_errors
 from perfcast.experiment.uncertainty_fit import fit_uncertainty, fold_distances, independent_units, plan_final_backtests
@@ -103,14 +102,9 @@ def folds_of(*folds, rows=40):
     return pd.DataFrame({f"fold_{number}": subsets(rows, *fold) for number, fold in enumerate(folds)})
 
 
-def fit(demo, folds, candidates, seeds=(0,), **options):
-    """Fit every fold with the same candidates."""
-    made = candidates if isinstance(candidates, dict) else {"only": candidates}
-    return list(fit_folds(demo, folds, lambda fold: made, list(seeds), None, **options))
-
-
-def with_factors(*factors):
-    return {f"times {factor}": lambda seed, factor=factor: Spy(factor, seed) for factor in factors}
+def fit(demo, folds, make, seeds=(0,), **options):
+    """Fit every fold with the same factory."""
+    return list(fit_folds(demo, folds, [make] * folds.shape[1], list(seeds), None, **options))
 
 
 def positions(mask):
@@ -281,24 +275,17 @@ def test_inner_error_uses_validation_rows_only_for_evaluation():
     assert errors == [pytest.approx(50.0), None]
 
 
-def test_each_fold_selects_on_its_inner_rows():
+def test_each_fold_has_an_inner_error_of_its_own_factory():
     demo = table()
     demo.frame.loc[[7, 9], "score"] = 200.0  # validation of fold 0, test of fold 1
     demo.frame.loc[[11, 13], "score"] = 50.0  # validation of fold 1, test of fold 0
     folds = folds_of(([11, 13], [7, 9]), ([7, 9], [11, 13]))
-    first, second = fit(demo, folds, with_factors(1.0, 2.0, 0.5))
-    assert (first.choice.candidate, second.choice.candidate) == ("times 2.0", "times 0.5")
-    assert first.choice.validation_mape["times 2.0"] == pytest.approx(0.0, abs=1e-9)
-    assert first.choice.validation_mape["times 1.0"] == pytest.approx(50.0)
-    assert first.predictor.factor == 2.0
-    # a single candidate, another one in every fold, has an inner error too
-    by_fold = [with_factors(2.0), with_factors(1.0)]
-    first, second = fit_folds(demo, folds, by_fold.__getitem__, [0], None)
+    first, second = fit_folds(demo, folds, [lambda seed: Spy(2.0, seed), lambda seed: Spy(1.0, seed)], [0], None)
     assert (first.predictor.factor, second.predictor.factor) == (2.0, 1.0)
-    assert first.choice.validation_mape == {"times 2.0": pytest.approx(0.0, abs=1e-9)}
-    assert second.choice.validation_mape["times 1.0"] == pytest.approx(100.0)
-    (without,) = fit(demo, folds_of(([3],)), with_factors(2.0, 1.0))
-    assert without.choice == CandidateChoice("times 2.0", {"times 2.0": None, "times 1.0": None})
+    assert first.validation_mape == pytest.approx(0.0, abs=1e-9)
+    assert second.validation_mape == pytest.approx(100.0)
+    (without,) = fit(demo, folds_of(([3],)), spy)
+    assert without.validation_mape is None
 
 
 def test_tuned_values_apply_by_fold_in_the_full_preset():
@@ -306,36 +293,28 @@ def test_tuned_values_apply_by_fold_in_the_full_preset():
     conf = PredictorConf.model_validate(
         {
             **{"_target_": "perfcast.predictors.trees.RandomForest", "stochastic": True, "params": {"n_estimators": 3}},
-            "candidates": {"few": {"n_estimators": 1}, "many": {}},
             "tuned": {"demo": {"random": {"command": "c", "folds": folds}}},
         }
     )
 
-    def candidates_for(preset, *split, folds=2):
-        return fold_candidates(conf, preset, {}, split, folds)
+    def values_for(preset, *split, folds=2):
+        makes = fold_factories(conf, preset, {}, split, folds)
+        return [make(5).get_params() for make in makes]
 
     for split in (("demo", "random"), ("demo", "random_05_percent", "random")):
-        made = [candidates_for("full", *split)(fold) for fold in (0, 1)]
-        assert [list(setting) for setting in made] == [["tuned"], ["tuned"]]
-        values = [setting["tuned"](5).get_params() for setting in made]
+        values = values_for("full", *split)
         assert [each["min_samples_leaf"] for each in values] == [2, 4]
         assert {(each["n_estimators"], each["random_state"]) for each in values} == {(3, 5)}
-    assert list(candidates_for("full", "demo", "other")(1)) == ["few", "many"]
-    assert list(candidates_for("full", "another", "random")(0)) == ["few", "many"]
-    assert list(candidates_for("quick", "demo", "random")(0)) == ["quick"]
-    assert list(predictor_factories(conf, "full", {})) == ["few", "many"]  # the final model on all rows
+    plain = predictor_factory(conf, conf.params, {})(5).get_params()
+    for preset, *split in (("full", "demo", "other"), ("full", "another", "random"), ("quick", "demo", "random")):
+        assert values_for(preset, *split) == [plain, plain]
     with pytest.raises(UserError, match=r"demo/random .* 5 folds, but .* has 2") as raised:
-        candidates_for("full", "demo", "random", folds=5)
+        values_for("full", "demo", "random", folds=5)
     assert "\n" not in str(raised.value)
 
 
-def test_a_final_model_is_selected_by_the_last_year_and_fitted_on_every_row():
-    demo = table()
-    demo.frame.loc[28:, "score"] = 300.0
-    fitted, choice = fit_all_rows(demo, with_factors(1.0, 3.0), 0, None)
-    assert (choice.candidate, fitted.factor) == ("times 3.0", 3.0)
-    fitted, choice = fit_all_rows(demo, {"only": spy}, 0, None)
-    assert choice == CandidateChoice("only", {})
+def test_a_final_model_is_fitted_on_every_row_and_validated_on_the_last_year():
+    fitted = fit_all_rows(table(), spy, 0, None)
     assert len(fitted.seen) == 40
     assert positions(fitted.validation) == list(range(28, 40))
 

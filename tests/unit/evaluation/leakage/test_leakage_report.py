@@ -20,7 +20,7 @@ from perfcast.evaluation.leakage import (
     shuffled_target,
 )
 from perfcast.experiment.leakage_control import read_leakage_conf
-from perfcast.experiment.selection import predictor_factories
+from perfcast.experiment.selection import predictor_factory
 from perfcast.predictors.linear import Ridge
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Column, Kind, Role, build_table
@@ -31,7 +31,8 @@ from perfcast.utils.io import write_text
 
 def ridge():
     """Return the control of conf/leakage."""
-    return next(iter(predictor_factories(read_predictor(REPOSITORY / "conf", "ridge"), "quick", {}).values()))
+    conf = read_predictor(REPOSITORY / "conf", "ridge")
+    return predictor_factory(conf, conf.arguments("quick"), {})
 
 
 def artifacts(table, folds, make, *, shuffles=10, runs=(), name="ridge", seed=0):
