@@ -40,8 +40,8 @@ class Stage:
     def __init__(self, function: Callable[..., int | None]) -> None:
         self.function = function
         self.parameters = inspect.signature(function).parameters.values()
-        text, _, rest = inspect.cleandoc(function.__doc__ or "").partition("\n\nArgs:\n")
-        lines, _, examples = rest.partition("\n\nExamples:\n")
+        text, _, sections = inspect.cleandoc(function.__doc__ or "").partition("\n\nArgs:\n")
+        lines, _, examples = sections.partition("\n\nExamples:\n")
         self.help: dict[str, str] = {}
         self.short: dict[str, list[str]] = {}
         for line in lines.splitlines():

@@ -35,8 +35,9 @@ class Ablation(StrictModel):
 
     def apply(self, conf: Mapping[str, Any]) -> dict[str, Any]:
         """Return the content of the predictor's conf file with this ablation applied."""
+        content = {key: value for key, value in conf.items() if key != "label"}
         return {
-            **{key: value for key, value in conf.items() if key != "label"},
+            **content,
             "params": merged(conf.get("params", {}), self.params),
             "quick": merged(conf.get("quick", {}), self.params),
             "without_columns": [*conf.get("without_columns", []), *self.without_columns],

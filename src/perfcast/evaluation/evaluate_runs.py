@@ -54,15 +54,39 @@ from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_object
 
 METRIC_COLUMNS = [
-    *("split", "predictor", "task", "metric", "value", "low", "high", "seed_sd"),
-    *("rows", "entities", "seeds"),
+    "split",
+    "predictor",
+    "task",
+    "metric",
+    "value",
+    "low",
+    "high",
+    "seed_sd",
+    "rows",
+    "entities",
+    "seeds",
 ]
 SLICE_COLUMNS = [
-    *("split", "predictor", "slice", "value", "mape", "low", "high", "medape", "mae"),
-    *("coverage", "width", "interval_score", "rows", "entities"),
+    "split",
+    "predictor",
+    "slice",
+    "value",
+    "mape",
+    "low",
+    "high",
+    "medape",
+    "mae",
+    "coverage",
+    "width",
+    "interval_score",
+    "rows",
+    "entities",
 ]
 _SCORED = {
-    **{"measured": "measured", "predicted": "predicted", "target": "code", "cluster": "cluster"},
+    "measured": "measured",
+    "predicted": "predicted",
+    "target": "code",
+    "cluster": "cluster",
     "half": HALF_WIDTH,
 }
 """Column of each array of `Scored`."""
@@ -217,8 +241,14 @@ def _slices_of(run: Predictions, split: SplitResults) -> pd.DataFrame:
 
 
 POINT_COLUMNS = [
-    *("row", "task", "target", "measured", "predicted"),
-    *("half_width", "in_domain_score", "least_similar_group"),
+    "row",
+    "task",
+    "target",
+    "measured",
+    "predicted",
+    "half_width",
+    "in_domain_score",
+    "least_similar_group",
 ]
 _TESTED = ["row", "target"]
 """Columns that name a test row and its score."""

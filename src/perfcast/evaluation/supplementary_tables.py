@@ -104,8 +104,16 @@ def tabulate_published_values(
 
 
 DESCRIBED_COLUMNS = [
-    *("split", "facts", "level", "task", "n", "mape", "medape"),
-    *("coverage", "width", "interval_score"),
+    "split",
+    "facts",
+    "level",
+    "task",
+    "n",
+    "mape",
+    "medape",
+    "coverage",
+    "width",
+    "interval_score",
 ]
 """`facts`: which facts of processors count, those at the cut of a forward split or all. `level`: from 1, the name
 alone, to the last one, everything that is published. `n`: rows. `width`: the median width of the interval."""

@@ -133,7 +133,7 @@ class Backtest:
 
 @dataclass(frozen=True)
 class FoldRows:
-    """What the rows of a table are for in a fold: its own fit, and the backtests inside its training part."""
+    """Rows of a table by their use in a fold: its own fit, and the backtests inside its training part."""
 
     final: Backtest
     backtests: list[Backtest]

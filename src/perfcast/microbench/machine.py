@@ -154,7 +154,8 @@ def describe_machine() -> dict[str, Any]:
     fields: dict[str, str] = {}
     with suppress(*FAILURES):
         fields = dict(read_fields(run_command))
-    caches = {name: parse_cache_size(fields.get(label, "")) for label, name in _CACHES.items()}
+    sizes = {name: parse_cache_size(fields.get(label, "")) for label, name in _CACHES.items()}
+    caches = {name: size.kib if size else None for name, size in sizes.items()}
     flags = sorted(
         flag for flag in fields.get("Flags", "").split() if re.match(r"(sse4|avx|amx|fma|neon|asimd|sve)", flag)
     )
@@ -166,7 +167,7 @@ def describe_machine() -> dict[str, Any]:
         "threads_per_core": parse_count(fields.get("Thread(s) per core", "")),
         "sockets": parse_count(fields.get("Socket(s)", "")),
         "virtual": fields.get("Hypervisor vendor") or None,
-        **{name: size.kib if size else None for name, size in caches.items()},
+        **caches,
         "memory_gib": round(psutil.virtual_memory().total / 1024**3, 1),
         "flags": flags,
         "kernel": platform.release().split("-")[0],

@@ -1,4 +1,4 @@
-"""What all jobs of a run have: shell functions, requests to a cluster, the start and the end of the run."""
+"""All jobs of a run: their shell functions and requests to a cluster; the start and the end of the run."""
 
 from __future__ import annotations
 

@@ -19,8 +19,21 @@ from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path, read_object, write_text
 
 COLUMNS = [
-    *("dataset", "dataset_version", "split", "split_version", "predictor", "preset", "backtests", "seeds"),
-    *("task", "metric", "value", "low", "high", "rows", "code_digest"),
+    "dataset",
+    "dataset_version",
+    "split",
+    "split_version",
+    "predictor",
+    "preset",
+    "backtests",
+    "seeds",
+    "task",
+    "metric",
+    "value",
+    "low",
+    "high",
+    "rows",
+    "code_digest",
 ]
 _FURTHER = ("described",)
 """Tables of the core that have a folder each. So have those of domains, but for tables of predictions."""

@@ -154,8 +154,11 @@ class ForestPredictor(TreesPredictor):
         pq.write_table(
             pa.table({"feature": model["feature"], "threshold": threshold, "value": value}),
             path,
-            **{"compression": "zstd", "compression_level": 19, "dictionary_pagesize_limit": 1 << 26},
-            **{"use_dictionary": ["feature", "value"], "column_encoding": {"threshold": "BYTE_STREAM_SPLIT"}},
+            compression="zstd",
+            compression_level=19,
+            dictionary_pagesize_limit=1 << 26,
+            use_dictionary=["feature", "value"],
+            column_encoding={"threshold": "BYTE_STREAM_SPLIT"},
         )
 
     def _read(self, path: Path) -> pa.Table:

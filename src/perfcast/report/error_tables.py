@@ -50,16 +50,15 @@ def metric_tables(evaluation: Evaluation) -> list[TextTable]:
     fold = "Prediction intervals of every predictor"
     others = "Further metrics: 90th percentile of the error in %, R² of the log score, ranks within a task"
     intervals = _metric_table(evaluation, widths, _INTERVALS, notes=False, winners=False, fold=fold)
-    by_task = {split: f"{split_label(split)} ({split}): errors in {unit} by task" for split in evaluation.splits}
-    return [
-        _metric_table(evaluation, f"Errors in {unit}{over}", metrics),
-        *(
-            _metric_table(evaluation, caption, metrics, split=split, fold="By task")
-            for split, caption in (by_task if len(tasks) > 1 else {}).items()
-        ),
-        _metric_table(evaluation, others, _OTHERS, notes=False, fold="Further metrics"),
-        *([intervals] if any(cell != EMPTY for _, *cells in intervals.lines for cell in cells) else []),
-    ]
+    tables = [_metric_table(evaluation, f"Errors in {unit}{over}", metrics)]
+    if len(tasks) > 1:
+        for split in evaluation.splits:
+            caption = f"{split_label(split)} ({split}): errors in {unit} by task"
+            tables.append(_metric_table(evaluation, caption, metrics, split=split, fold="By task"))
+    tables.append(_metric_table(evaluation, others, _OTHERS, notes=False, fold="Further metrics"))
+    if any(cell != EMPTY for _, *cells in intervals.lines for cell in cells):
+        tables.append(intervals)
+    return tables
 
 
 def paired_tables(evaluation: Evaluation) -> list[TextTable]:
@@ -85,9 +84,14 @@ def described_section(evaluation: Evaluation) -> Section:
     rows = [] if frame.empty else frame[frame["task"] == AVERAGE].to_dict("records")
     lines = [
         [
-            *(split_label(row["split"]), row["facts"]),
-            *(f"{row['level']} {LEVEL_LABELS[row['level'] - 1]}", f"{row['n']:,}"),
-            *(number(row[name]) for name in ("mape", "medape", "coverage", "width")),
+            split_label(row["split"]),
+            row["facts"],
+            f"{row['level']} {LEVEL_LABELS[row['level'] - 1]}",
+            f"{row['n']:,}",
+            number(row["mape"]),
+            number(row["medape"]),
+            number(row["coverage"]),
+            number(row["width"]),
         ]
         for row in rows
     ]

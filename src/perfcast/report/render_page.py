@@ -89,9 +89,9 @@ def write_report(context: ReportContext, page: Path, card_folder: Path | None) -
 
 def _render(template: str, context: ReportContext, **data: Any) -> str:
     """Return a template with data, and the functions that templates call."""
-    functions = (count, folds, number, share, split_answers, split_label)
+    functions = {function.__name__: function for function in (count, folds, number, share, split_answers, split_label)}
     return TEMPLATES.get_template(template).render(
-        **{function.__name__: function for function in functions},
+        **functions,
         context=context,
         baseline=BASELINE,
         predictor_label=context.datasets[0].evaluation.label,
@@ -280,8 +280,15 @@ def _cells(cells: Sequence[str | Cell]) -> str:
 def _metric_table(evaluation: Evaluation, name: str) -> TextTable:
     mean, median = evaluation.error_metrics
     head = (
-        *("split", "test rows", metric_label(mean), "95 % interval", metric_label(median), BASELINE),
-        *(f"{100 * evaluation.level:g} % coverage", "median width", "interval score"),
+        "split",
+        "test rows",
+        metric_label(mean),
+        "95 % interval",
+        metric_label(median),
+        BASELINE,
+        f"{100 * evaluation.level:g} % coverage",
+        "median width",
+        "interval score",
     )
     lines = []
     for split in evaluation.ranked_splits:

@@ -26,8 +26,12 @@ METRIC_LABELS = {
 }
 SHORT_METRIC_LABELS = {
     **METRIC_LABELS,
-    **{"mae": "MAE", "medae": "MedAE"},
-    **{"p90": "90th pct.", "r2": "R² (log)", "r2_raw": "R²", "width": "width"},
+    "mae": "MAE",
+    "medae": "MedAE",
+    "p90": "90th pct.",
+    "r2": "R² (log)",
+    "r2_raw": "R²",
+    "width": "width",
 }
 """Labels for heads of narrow columns."""
 

@@ -258,7 +258,10 @@ def _build_manifest(spec: SourceSpec, result: IngestResult) -> dict[str, Any]:
     """Return the manifest that later stages and the report read; it contains no times, paths or origins."""
     about = {name: getattr(spec, name) for name in ("title", "license", "terms", "citation", "homepage", "retrieved")}
     return {
-        **{"source": spec.name, **about, "status": result.status},
+        "source": spec.name,
+        **about,
+        "status": result.status,
         "files": [{"name": file.name, "sha256": file.sha256, "bytes": file.bytes} for file in result.files],
-        **{"reason": result.reason, "remedy": result.remedy},
+        "reason": result.reason,
+        "remedy": result.remedy,
     }

@@ -93,11 +93,12 @@ def hold_out(label: str, description: str, scenario: str, column: str = "") -> S
 
 
 unseen_shape = hold_out(
-    *("unseen problem shapes", "problem shapes without a result in the training data"),
+    "unseen problem shapes",
+    "problem shapes without a result in the training data",
     "a problem shape without results",
 )
 unseen_entity = hold_out(
-    *("unseen entities", "entities without a result in the training data"), "a machine that nobody has measured"
+    "unseen entities", "entities without a result in the training data", "a machine that nobody has measured"
 )
 
 

@@ -187,8 +187,12 @@ def save_view(
 ) -> None:
     """Save a view of the runs under a condition, by the error in the first column, with sections of charts."""
     state = {
-        **{"searchFilter": condition, "orderByKey": columns[0], "orderByAsc": True, "runsHiddenMode": "FIRST_20_RUNS"},
-        **{"selectedColumns": columns, "columnOrder": columns},
+        "searchFilter": condition,
+        "orderByKey": columns[0],
+        "orderByAsc": True,
+        "runsHiddenMode": "FIRST_20_RUNS",
+        "selectedColumns": columns,
+        "columnOrder": columns,
         "isAccordionReordered": True,  # otherwise sections are in the order of their names
         "compareRunSections": [
             {"uuid": title, "name": title, "display": True, "columns": min(3, len(charts[title]))} for title in charts

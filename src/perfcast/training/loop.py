@@ -50,7 +50,9 @@ class TrainerConfig:
         from pytorch_lightning.strategies import DDPStrategy
 
         options: dict[str, Any] = {
-            **{name: getattr(self, name) for name in ("accelerator", "devices", "logger")},
+            "accelerator": self.accelerator,
+            "devices": self.devices,
+            "logger": self.logger,
             "default_root_dir": self.default_root_dir or None,
             "enable_checkpointing": self.enable_checkpointing and bool(self.default_root_dir),
             "enable_progress_bar": self.enable_progress_bar and sys.stdout.isatty(),

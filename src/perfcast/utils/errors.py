@@ -54,7 +54,8 @@ _BY_NUMBER |= dict.fromkeys((errno.EACCES, errno.EPERM), _REFUSED)
 _BY_WORDS = {
     **dict.fromkeys(("No space left on device", "database or disk is full", "Not enough free space to write"), _FULL),
     **dict.fromkeys(("attempt to write a readonly database", "Permission denied"), _REFUSED),
-    **{"Read-only file system": _READ_ONLY, "disk I/O error": _BROKEN},
+    "Read-only file system": _READ_ONLY,
+    "disk I/O error": _BROKEN,
 }
 """Texts of libraries that hide the error number."""
 
