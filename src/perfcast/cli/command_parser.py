@@ -201,7 +201,8 @@ def _reword(message: str) -> tuple[str, str, str]:
     if not match:
         _, required, names = message.partition("arguments are required: ")
         return ("all required arguments must be given", f"{names} is missing", "") if required else (message, "", "")
-    name, rule = match["name"].split("/")[0], match["rule"]
+    name = match["name"].split("/")[0]
+    rule = match["rule"]
     if choice := _CHOICE.fullmatch(rule):
         known = choice["known"].replace("'", "").split(", ")
         return (

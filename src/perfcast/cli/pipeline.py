@@ -54,7 +54,8 @@ def available(datasets: Names, *, raw: Path, out: Path, project: Path = Path()) 
     from perfcast.config.dataset_conf import read_dataset
     from perfcast.sources.locations import present_sources
 
-    present, left_out = [], {}
+    present = []
+    left_out = {}
     for name in datasets:
         required = read_dataset(project / "conf", name).sources.required
         absent = [source for source in required if source not in present_sources(raw, required)]
@@ -355,7 +356,8 @@ def in_domain(
     from perfcast.schema.table_files import read_table
     from perfcast.splits import read_folds
 
-    conf, rows = read_dataset(project / "conf", dataset), read_table(table)
+    conf = read_dataset(project / "conf", dataset)
+    rows = read_table(table)
     domain = domain_of(conf.target)
     shift = domain.load(domain.shift) if domain.shift else None
     distances = fold_distances(rows, read_folds(folds, rows), conf.label_outlier, backtest_windows, shift)
@@ -585,7 +587,8 @@ def report(
     from perfcast.report.render_page import write_report
     from perfcast.report.report_context import collect
 
-    params, datasets = arguments.parse_experiment(experiment, project), read_datasets(project / "conf")
+    params = arguments.parse_experiment(experiment, project)
+    datasets = read_datasets(project / "conf")
     titles = {name: dataset.title for name, dataset in datasets.items()}
     sources = {name: [*entry.sources.required, *entry.sources.optional] for name, entry in datasets.items()}
     labels = read_predictor_labels(project / "conf")

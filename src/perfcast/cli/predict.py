@@ -48,7 +48,8 @@ def run(options: argparse.Namespace) -> int:
         options.suite = asking.BOTH
     predictions = _predict(options, asking.read_champions(options))
     counted = asking.count_words(sum(len(each.estimates) for each in predictions.machines), "estimate")
-    level, total = asking.read_options(options).level, len(predictions.machines)
+    level = asking.read_options(options).level
+    total = len(predictions.machines)
     format_text = partial(format_predictions, explain=options.explain)
     return asking.finish(options, predictions, format_text, counted, level=level, total=total)
 
@@ -59,7 +60,8 @@ def _predict(options: argparse.Namespace, champions: Champion | BridgedPair) -> 
     from perfcast.inference.predict import predict_batch
 
     champion = champions.base if isinstance(champions, BridgedPair) else champions
-    tasks, entries = asking.read_tasks(options, champions), asking.read_entries(options, champion)
+    tasks = asking.read_tasks(options, champions)
+    entries = asking.read_entries(options, champion)
     many = len(entries) > MAX_EXPLAINED
     chosen = replace(asking.read_options(options), tasks=tasks)
     if options.explain or (not options.brief and (options.json or not many)):

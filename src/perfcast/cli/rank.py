@@ -46,7 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sure", type=share, metavar="SHARE", help="candidates that reach the targets less probably stand last (0.5)"
     )
-    rate, help_text = number(0, 1e9), "of a kWh, in the cost"
+    rate = number(0, 1e9)
+    help_text = "of a kWh, in the cost"
     parser.add_argument("--electricity-price", type=rate, default=0.0, metavar="PRICE", help=help_text)
     parser.add_argument("--years", type=number(1e-3, 100), default=1.0, metavar="N", help="years of use in the cost")
     asking.add_champion(parser)

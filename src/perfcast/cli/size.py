@@ -38,7 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--years", type=number(1e-3, 100), default=1.0, metavar="N", help="of growth, over which prices are spread too"
     )
     parser.add_argument("--spare", type=whole(0, 1000), default=0, metavar="N", help="machines that may fail")
-    rate, price = number(0, 1e9), "of a kWh, in the cost"
+    rate = number(0, 1e9)
+    price = "of a kWh, in the cost"
     parser.add_argument("--electricity-price", type=rate, default=0.0, metavar="PRICE", help=price)
     parser.add_argument("--carbon", type=rate, default=0.0, metavar="KG", help="CO2 of a kWh, in kg")
     asking.add_answer(parser)

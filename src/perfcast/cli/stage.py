@@ -66,7 +66,8 @@ class Stage:
 
     def run(self, options: argparse.Namespace) -> int:
         """Call the function and return its exit code, 0 for none."""
-        words, flags = [], {}
+        words = []
+        flags = {}
         for parameter in self.parameters:
             value = getattr(options, parameter.name)
             if parameter.kind is parameter.KEYWORD_ONLY:

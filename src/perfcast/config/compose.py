@@ -61,7 +61,9 @@ def run_hydra(root: Path, words: Sequence[str], task: Callable[[dict[str, Any]],
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    conf, failures, before = Path(root).resolve() / "conf", list[Exception](), sys.argv
+    conf = Path(root).resolve() / "conf"
+    failures = list[Exception]()
+    before = sys.argv
     _check_words(words)
     _check_files(conf)
     for name, ablation in read_ablations(conf).items():

@@ -103,7 +103,8 @@ class DatasetConf(StrictModel):
 
         Raises: UserError when the domain has no such table, or its function other options.
         """
-        domain, where = domain_of(self.target), f"tables of conf/dataset/{self.name}.yaml"
+        domain = domain_of(self.target)
+        where = f"tables of conf/dataset/{self.name}.yaml"
         functions: dict[str, Callable[..., Any]] = {}
         for name, options in self.tables.items():
             if name not in domain.tables:

@@ -27,7 +27,9 @@ BUILD = f"{__name__}.build"
 """`_target_` of such a dataset."""
 CATEGORY = "category"
 """Unit of a feature that is text."""
-LINE, ENTITY, TASK = "csv_line", "entity", "task"
+LINE = "csv_line"
+ENTITY = "entity"
+TASK = "task"
 """Columns that the table has beside those of the file: the line; entity and task where the conf names none."""
 _LOWEST = sys.float_info.min  # predictors learn logarithms
 DAY = r"\d{4}-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12]\d|3[01]))?"
@@ -68,7 +70,8 @@ def check_options(dataset: str, options: Mapping[str, Any]) -> CsvOptions:
     keys = dict.fromkeys((LINE, "line"), "the number of the line")
     keys |= {name: f"the {name}, which is not named" for name in (ENTITY, TASK) if not getattr(checked, name)}
     for heading, place in checked.named():
-        name, what = column_name(heading), f"{place}.{heading} in {where}"
+        name = column_name(heading)
+        what = f"{place}.{heading} in {where}"
         if not name or name in keys:
             fact = f"it has the name of {keys[name]}" if name else "it has no letter or digit"
             raise UserError(f"{what} must have a name of its own", fact, "rename the column in the file and here")
@@ -103,7 +106,8 @@ def build(raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
     """
     ((source, folder),) = raw.items()
     given = check_options(source, options)
-    path, headings = folder / given.csv, dict(given.named())
+    path = folder / given.csv
+    headings = dict(given.named())
     header = read_header(path)
     for heading, place in headings.items():
         if heading not in header:

@@ -45,7 +45,9 @@ def check_accounting(result: Standardized) -> None:
 
     Raises: RuntimeError when rows do not add up, or values are outside their bounds.
     """
-    accepted, merged, rejected = len(result.table.frame), result.rows_merged, len(result.rejected)
+    accepted = len(result.table.frame)
+    merged = result.rows_merged
+    rejected = len(result.rejected)
     if result.rows_in != accepted + merged + rejected:
         raise RuntimeError(
             f"{result.table.dataset}: {result.rows_in} rows in, "
@@ -63,7 +65,8 @@ def column_quality(table: Table) -> dict[str, dict[str, Any]]:
     """
     facts: dict[str, dict[str, Any]] = {}
     for column in table.columns:
-        values, about = table.frame[column.name], {"unit": column.unit, "group": column.group}
+        values = table.frame[column.name]
+        about = {"unit": column.unit, "group": column.group}
         if column.kind is Kind.SEQUENCE:
             numbers = to_matrix(values)
             missing = round(float(np.isnan(numbers).mean()), 6) if numbers.size else 0.0

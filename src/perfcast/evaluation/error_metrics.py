@@ -39,9 +39,11 @@ def ordered_pairs(measured: np.ndarray, predicted: np.ndarray) -> tuple[float, n
     (Hajek) projection of this U-statistic. Shapes: (n,), (n,) -> scalar, (n,).
     """
     size = len(measured)
-    x, y = _dense(measured), _dense(predicted)
+    x = _dense(measured)
+    y = _dense(predicted)
     right = _dominated(x, y) + _dominated(-x + x.max(initial=0), -y + y.max(initial=0))
-    equal_x, equal_y = _count_equal(x), _count_equal(y)
+    equal_x = _count_equal(x)
+    equal_y = _count_equal(y)
     equal_both = _count_equal(x * (y.max(initial=0) + 1) + y)
     correct = right + 0.5 * (equal_y - equal_both)
     counted = size - equal_x
@@ -79,7 +81,8 @@ def _dominated(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     block, and placed among all rows of earlier blocks.
     """
     order = np.lexsort((-y, x))
-    counts, ranks = np.empty(len(y), dtype=np.int64), y[order]
+    counts = np.empty(len(y), dtype=np.int64)
+    ranks = y[order]
     for start in range(0, len(y), _BLOCK):
         block = ranks[start : start + _BLOCK]
         inside = np.tril(block[None, :] < block[:, None], -1).sum(axis=1)
@@ -201,7 +204,8 @@ def _quantile_draws(
     if np.isnan(values).any():
         return draws
     order = np.argsort(values, kind="stable")
-    ordered, codes = values[order], cluster[order]
+    ordered = values[order]
+    codes = cluster[order]
     totals = weights @ np.bincount(cluster, minlength=weights.shape[1])
     step = max(1, _CELLS_AT_ONCE // max(1, len(codes)))
     for start in range(0, len(weights), step):
@@ -228,7 +232,8 @@ def explained_variance(
     for code in np.unique(scored.target):
         member = (scored.target == code).astype(float)
         centerd = (measured - measured[scored.target == code].mean()) * member
-        count, sums = _totals(scored, both, member), _totals(scored, both, centerd)
+        count = _totals(scored, both, member)
+        sums = _totals(scored, both, centerd)
         spread += _totals(scored, both, centerd**2) - np.where(count > 0, sums**2 / np.maximum(count, 1), 0)
     # A spread of rounding size stands for "all scores are equal", of which R2 says nothing.
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -245,7 +250,8 @@ def _by_target(
     """
     predicted = round_digits(scored.predicted, _RANKED_DIGITS)
     influence = np.zeros(len(scored.measured))
-    total, rows = 0.0, 0
+    total = 0.0
+    rows = 0
     for code in np.unique(scored.target):
         member = scored.target == code
         value, moves = statistic(scored.measured[member], predicted[member])

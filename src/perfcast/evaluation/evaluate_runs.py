@@ -175,7 +175,8 @@ def _average(by_task: Sequence[MetricDraws]) -> MetricDraws:
     known = [part for part in by_task if np.isfinite(part.value)]
     if not known:
         return by_task[0]
-    draws, by_seed = np.array([part.draws for part in known]), np.array([part.by_seed for part in known])
+    draws = np.array([part.draws for part in known])
+    by_seed = np.array([part.by_seed for part in known])
     return MetricDraws(float(np.mean([part.value for part in known])), draws.mean(axis=0), by_seed.mean(axis=0))
 
 
@@ -216,12 +217,16 @@ def _slices_of(run: Predictions, split: SplitResults) -> pd.DataFrame:
 
     The interval is that of the mean error: of shares the MAE, else the MAPE.
     """
-    frame, are_shares, entities = run.frame, split.are_shares, split.entities
+    frame = run.frame
+    are_shares = split.are_shares
+    entities = split.entities
     slices = attach_slices(frame, split.slices)
     points = (100 * (frame["predicted"] - frame["measured"]).abs()).to_numpy()
     errors = points / frame["measured"].to_numpy()
     leading = points if are_shares else errors
-    inside, widths, scores = is_covered(frame), interval_widths(frame), interval_scores(frame, split.level)
+    inside = is_covered(frame)
+    widths = interval_widths(frame)
+    scores = interval_scores(frame, split.level)
     clusters = entities.get_indexer(pd.Index(frame["entity"]))
     measured = frame.groupby(["row", "target"], sort=False).ngroup().to_numpy()
     weights = split.weights.astype(float)  # once: every product with whole numbers would convert them again
@@ -332,7 +337,8 @@ def evaluate(
     """
     if not runs:
         raise UserError("an evaluation must have runs", "there are none", "name splits and predictors in params.yaml")
-    slices, are_shares = build_slices(table), predicts_shares(table)
+    slices = build_slices(table)
+    are_shares = predicts_shares(table)
     parts: dict[str, list[pd.DataFrame]] = {name: [] for name in (*OF_SPLITS, *OF_RUNS)}
     for split in dict.fromkeys(split for split, _ in runs):
         folders = {predictor: folder for (of, predictor), folder in runs.items() if of == split}

@@ -65,7 +65,8 @@ def _read_predictions(path: Path) -> pd.DataFrame:
     """
     predictions = read_parquet(path, COLUMNS)
     names = [*COLUMNS, *predictions.columns.intersection([REMAINING, DEVIATION])]
-    measured_rows, keys = predictions.loc[predictions["measured"].notna(), names], ["seed", "task", "target", "row"]
+    measured_rows = predictions.loc[predictions["measured"].notna(), names]
+    keys = ["seed", "task", "target", "row"]
     try:
         for column in ("measured", "predicted"):
             values = measured_rows[column].to_numpy(dtype=float)
@@ -116,8 +117,11 @@ def attach_slices(frame: pd.DataFrame, slices: pd.DataFrame) -> pd.DataFrame:
     return joined
 
 
-HALF_WIDTH, IN_DOMAIN_SCORE = "half_width", "in_domain_score"
-DISSIMILAR_GROUP, SHIFT, PIT = "least_similar_group", "shift", "pit"
+HALF_WIDTH = "half_width"
+IN_DOMAIN_SCORE = "in_domain_score"
+DISSIMILAR_GROUP = "least_similar_group"
+SHIFT = "shift"
+PIT = "pit"
 """Columns that `with_intervals` adds: half-width of the interval in logarithms and in-domain score, NaN without
 backtests; the feature group that lowers the in-domain score most and the shift of the machine from the training rows,
 both "" for none; and the level of the narrowest interval that contains the measured score (inf for none)."""
@@ -187,7 +191,8 @@ def _calibrate_folds(backtests: pd.DataFrame, distances: pd.DataFrame) -> Iterat
     rows = backtests.merge(distances, on=_KEYS, how="inner")
     for fold in sorted(rows["fold"].unique()):
         part = rows[rows["fold"] == fold]
-        outputs, numbers = outputs_of(part["task"], part["target"]), part["backtest"].to_numpy()
+        outputs = outputs_of(part["task"], part["target"])
+        numbers = part["backtest"].to_numpy()
         entities = part["entity"].to_numpy()
         calibration = ConformalCalibration().fit(
             _residuals(part) / _remaining(part),

@@ -55,7 +55,9 @@ def _repetitions(scores: pd.Series, configuration: pd.Series, tasks: pd.Series) 
     """Return the rows whose configuration was measured more than once, with their deviation in %."""
     frame = pd.DataFrame({"score": scores, "configuration": configuration, "task": tasks}).dropna()
     groups = frame.groupby(["task", "configuration"])["score"]
-    count, mean, spread = groups.transform("size"), groups.transform("mean"), groups.transform("std")
+    count = groups.transform("size")
+    mean = groups.transform("mean")
+    spread = groups.transform("std")
     frame = frame[count > 1]
     count, mean, spread = count[count > 1], mean[count > 1], spread[count > 1]
     deviation = (frame["score"] - mean).abs() / frame["score"] * np.sqrt(count / (count - 1))

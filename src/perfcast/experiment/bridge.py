@@ -31,8 +31,10 @@ def estimate_rows(conf: Path, table: Table, folder: Path) -> Table:
     bridge = read_dataset(conf, table.dataset).bridge
     if bridge is None:
         raise ValueError(f"{table.dataset} has no bridge")
-    champion, row = load_champion(folder, bridge.dataset), table.column_of(Tag.ROW)
-    held_out, measured = bridge.without or champion.entity, champion.reference_data.measured.frame
+    champion = load_champion(folder, bridge.dataset)
+    row = table.column_of(Tag.ROW)
+    held_out = bridge.without or champion.entity
+    measured = champion.reference_data.measured.frame
     tasks = table.frame[table.column_of(Tag.TASK)].dropna()
     if not tasks.isin(list(bridge.tasks)).any() or held_out not in measured:
         fact = f"no row has one of its tasks, or {bridge.dataset} has no column {held_out!r}"
@@ -54,7 +56,8 @@ def estimate_rows(conf: Path, table: Table, folder: Path) -> Table:
 
 def _refit_without(base: Champion, conf: Path, folder: Path, column: str, value: str) -> Champion:
     """Return a champion as `base` that no result with a value of a column is part of."""
-    about, measured = read_object(folder / "about.json"), base.reference_data.measured
+    about = read_object(folder / "about.json")
+    measured = base.reference_data.measured
     frame = measured.frame[measured.frame[column].astype(str) != value]
     table = build_features(measured.dataset, frame, measured.columns, base.features)
     outlier = read_dataset(conf, base.dataset).label_outlier

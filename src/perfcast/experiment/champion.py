@@ -64,12 +64,15 @@ def select_champion(
     lines = [(split, predictor, read(runs / split / predictor)) for split in compared for predictor in predictors]
     inner = pd.DataFrame(lines, columns=["split", "predictor", "error"])
     if not compared:
-        name, reason = predictors[0], _NO_SPLIT
+        name = predictors[0]
+        reason = _NO_SPLIT
     elif inner["error"].isna().all():
-        name, reason = predictors[0], _NO_VALIDATION
+        name = predictors[0]
+        reason = _NO_VALIDATION
     else:
         has_error = inner.groupby("split")["error"].transform("count") > 0
-        name, reason = choose_champion(inner[has_error]), _REASON.format(error=words)
+        name = choose_champion(inner[has_error])
+        reason = _REASON.format(error=words)
     known = inner.astype(object).where(inner.notna(), None)
     errors = known.pivot(index="split", columns="predictor", values="error").to_dict("index")
     return ChampionChoice(name, reason, metric, errors, [split for split in splits if split not in compared])

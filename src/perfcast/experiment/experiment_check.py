@@ -66,7 +66,8 @@ def check_results_folder(results: Any, project: Path) -> str:
     requirement = "results must be a folder of its own"
     if not isinstance(results, str) or not results.strip():
         raise UserError(requirement, f"it is {results!r}", "leave it out for results/")
-    folder, root = (project / results).resolve(), project.resolve()
+    folder = (project / results).resolve()
+    root = project.resolve()
     if root.is_relative_to(folder):
         raise UserError(requirement, f"{results!r} holds the project", "leave it out for results/")
     inside = folder.relative_to(root).parts[:1] if folder.is_relative_to(root) else ()

@@ -94,8 +94,10 @@ def predict_rows(predictor: Predictor, table: Table, rows: np.ndarray, fold: int
 
     Those of a predictor of its deviations have the column DEVIATION.
     """
-    frame, X = table.frame.loc[rows], _inputs(table, rows)
-    predicted, learned = predictor.predict(X), predictor.requested_outputs(X)
+    frame = table.frame.loc[rows]
+    X = _inputs(table, rows)
+    predicted = predictor.predict(X)
+    learned = predictor.requested_outputs(X)
     deviations = predictor.predict_deviations(X)
     tags = {"row": Tag.ROW, "task": Tag.TASK, "entity": Tag.ENTITY}
     about = {name: frame[table.column_of(tag)] for name, tag in tags.items()} | {"fold": fold, "seed": seed}
@@ -189,7 +191,8 @@ def revealed_rows(table: Table, subset: np.ndarray) -> np.ndarray:
     if not table.select(tag=Tag.TIME):
         return np.zeros(len(subset), dtype=bool)
     when = table.frame[table.column_of(Tag.TIME)]
-    trained, validated = subset == "train", subset == "validation"
+    trained = subset == "train"
+    validated = subset == "validation"
     newest = when[validated].max()
     is_dated = bool(when[trained | validated].notna().all())
     is_forward = is_dated and validated.any() and bool((when[trained] < when[validated].min()).any())
@@ -200,7 +203,8 @@ def revealed_rows(table: Table, subset: np.ndarray) -> np.ndarray:
 
 def _reveal_first(table: Table, subset: np.ndarray, shots: int) -> None:
     """Move the first results of entities without training rows to train; rows of their blocks are held out."""
-    entities, blocks = by_tag(table, Tag.ENTITY), by_tag(table, Tag.BLOCK)
+    entities = by_tag(table, Tag.ENTITY)
+    blocks = by_tag(table, Tag.BLOCK)
     new = (subset == "test") & ~np.isin(entities, entities[subset == "train"])
     months = table.frame[table.column_of(Tag.TIME)].to_numpy()
     shown = first_results(entities, months, new, shots, np.random.default_rng(0))

@@ -69,7 +69,8 @@ def find_later_errors(champion: Champion, standard: Table) -> KnownErrors:
     table = build_features(standard.dataset, standard.frame[is_later], standard.columns, champion.features)
     table = table if champion.base is None else champion.base.add_estimates(table)
     predictions = predict_rows(champion.predictor, table, measured_rows(table) & evaluated_rows(table), 0, 0)
-    rows, months = error_rows(predictions, table), months_of(predictions, table)
+    rows = error_rows(predictions, table)
+    months = months_of(predictions, table)
     before = champion.calibrated.known
     return KnownErrors(before.levels, log_errors(predictions), rows, months=months, trained=before.trained)
 

@@ -76,7 +76,8 @@ def plan_final_backtests(table: Table, seed: int, label_outlier: float | None, l
     rows, each other unit is in a backtest too.
     Source: cross-conformal prediction (Vovk, 2015, Ann. Math. Artif. Intell. 74).
     """
-    subset, others = np.full(len(table.frame), "train", dtype=object), list[np.ndarray]()
+    subset = np.full(len(table.frame), "train", dtype=object)
+    others = list[np.ndarray]()
     known = training_rows(table, subset, label_outlier)
     validation = last_year(table, known)
     if validation is None or table.frame.loc[known, table.select(tag=Tag.TIME)[0]][~validation].isna().all():
@@ -149,7 +150,8 @@ def fit_uncertainty(
     lines = predictions.merge(distances, on=["backtest", "row"])
     in_domain = fit_in_domain(table, known)
     residuals = np.log(lines["predicted"].to_numpy(dtype=float) / lines["measured"].to_numpy(dtype=float))
-    outputs, numbers = outputs_of(lines["task"], lines["target"]), lines["backtest"].to_numpy()
+    outputs = outputs_of(lines["task"], lines["target"])
+    numbers = lines["backtest"].to_numpy()
     units = independent_units(table).set_axis(table.frame[table.column_of(Tag.ROW)].to_numpy())
     kinds = pd.Series(result_kinds(table), units.index)
     known_setup = numbers < limit + _ENTITY_SHARE
@@ -171,7 +173,8 @@ def fit_uncertainty(
         number = _join(each.number, limit)
         fitting[number] = fitting.get(number, known) & each.fitting
     trained = {number: count_trained(table, each) for number, each in fitting.items()}
-    levels, nothing = ErrorLevels().fit(-residuals, rows, joined, trained), rows.take(np.zeros(0, dtype=int))
+    levels = ErrorLevels().fit(-residuals, rows, joined, trained)
+    nothing = rows.take(np.zeros(0, dtype=int))
     known_errors = KnownErrors(levels, np.zeros(0), nothing, trained=count_trained(table, known))
     return UncertaintyModel(in_domain, calibration, known_errors)
 
@@ -199,7 +202,8 @@ def _distances(table: Table, backtest: Backtest) -> pd.DataFrame:
 
 
 def _shifts(table: Table, backtest: Backtest, shift: Any) -> np.ndarray:
-    fitting, testing = table.frame.loc[backtest.fitting], table.frame.loc[backtest.testing]
+    fitting = table.frame.loc[backtest.fitting]
+    testing = table.frame.loc[backtest.testing]
     if shift is not None:
         return np.asarray(shift.fit(fitting, table.columns).of(testing))
     entity = table.column_of(Tag.ENTITY)

@@ -91,7 +91,8 @@ def plan_source(
 
 _DIGITS = 16
 _BASELINES = "perfcast.predictors.baselines"
-_MINUTES_QUICK, _MINUTES_PER_SEED = 30, 90
+_MINUTES_QUICK = 30
+_MINUTES_PER_SEED = 90
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,8 @@ class Graph:
 
     def predictors_of(self, dataset: str) -> list[str]:
         """Return the experiment's predictors that support a dataset."""
-        supported, bridge = self.datasets[dataset].predictors, self.datasets[dataset].bridge
+        supported = self.datasets[dataset].predictors
+        bridge = self.datasets[dataset].bridge
         listed = [name for name in self.params.predictors if supported is None or name in supported]
         return [name for name in listed if bridge is not None or not self.predictors[name].bridge]
 
@@ -173,7 +175,8 @@ class Graph:
 
     def settings_of(self, dataset: str, split: str, predictor: str) -> tuple[list[Settings] | Settings, list[str]]:
         """Return what a training job uses: the values of the predictor or of each fold, and the hidden columns."""
-        conf, point = self.predictors[predictor], learning_curve_point(split)
+        conf = self.predictors[predictor]
+        point = learning_curve_point(split)
         splits = [split, *([point.base] if point else [])]
         tuned = conf.tuned_settings(self.params.preset, dataset, *splits)
         return tuned or conf.settings(self.params.preset), conf.without_columns

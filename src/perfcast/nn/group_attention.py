@@ -20,7 +20,8 @@ class AttentionBlock(nn.Module):
 
     def __init__(self, d_token: int, n_heads: int, sizes: list[int], dropout: float) -> None:
         super().__init__()
-        self.n_heads, self.sizes = n_heads, sizes
+        self.n_heads = n_heads
+        self.sizes = sizes
         self.norm = nn.LayerNorm(d_token)
         self.project = nn.Linear(d_token, 3 * d_token)
         self.merge = nn.Linear(d_token, d_token)
@@ -133,7 +134,8 @@ class GroupAttentionNetwork(GroupNetwork):
 
     def make_reading(self, sizes: list[int], **options: int) -> None:
         """Make the blocks of attention and the read-out."""
-        d_token, blocks = options["d_token"], range(options["n_intra_blocks"])
+        d_token = options["d_token"]
+        blocks = range(options["n_intra_blocks"])
         # Dropout on the many narrow tokens costs a tenth of the time, and masked inputs have the same effect.
         self.intra = nn.ModuleList(AttentionBlock(d_token, options["n_heads"], sizes, 0.0) for _ in blocks)
         self.readout = GroupReadout(d_token, options["d_bottleneck"], options["d_block"], sizes)

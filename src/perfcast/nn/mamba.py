@@ -34,7 +34,8 @@ class CausalConvolution(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Convolve; the last row of the weights meets the present step."""
-        steps, past = x.shape[1], len(self.weight) - 1
+        steps = x.shape[1]
+        past = len(self.weight) - 1
         padded = nn.functional.pad(x, (0, 0, past, 0))
         result: Tensor = self.bias
         # A few shifted sums: for so few channels torch's grouped convolution has more to prepare than to compute.
@@ -52,7 +53,8 @@ class MambaBlock(nn.Module):
 
     def __init__(self, d_token: int, d_state: int) -> None:
         super().__init__()
-        channels, self.d_state = _EXPANSION * d_token, d_state
+        channels = _EXPANSION * d_token
+        self.d_state = d_state
         self.rank = math.ceil(d_token / 16)
         self.norm = nn.RMSNorm(d_token, eps=1e-5)
         self.enter = nn.Linear(d_token, 2 * channels, bias=False)
@@ -125,7 +127,8 @@ class _Scan(torch.autograd.Function):
     @staticmethod
     def forward(context: Any, a: Tensor, *inputs: Tensor) -> Tensor:
         context.save_for_backward(a, *inputs)
-        y, memory = torch.empty_like(inputs[0]), _memory(2, a, inputs[0])
+        y = torch.empty_like(inputs[0])
+        memory = _memory(2, a, inputs[0])
         for chunk_y, *chunk in _chunks(_rows(a, y), y, *inputs):
             u, dt, b, c = (tensor.contiguous() for tensor in chunk)
             decay, states = _shaped(memory, a, u)

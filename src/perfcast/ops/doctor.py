@@ -29,7 +29,9 @@ from perfcast.utils.errors import UserError
 from perfcast.utils.io import abandoned_paths
 from perfcast.utils.progress import Progress, ignore_progress
 
-FINE, CARE, BROKEN = "fine", "care", "broken"
+FINE = "fine"
+CARE = "care"
+BROKEN = "broken"
 """A run succeeds; it runs, but differs from what a user may expect; it fails."""
 OLDEST = (3, 11)
 _SHOWN = 4
@@ -66,7 +68,8 @@ class Finding:
 
 def check_software(place: ProjectPlace) -> list[Finding]:
     """Compare with the oldest supported Python and with requirements.lock."""
-    installed, oldest = platform.python_version(), ".".join(map(str, OLDEST))
+    installed = platform.python_version()
+    oldest = ".".join(map(str, OLDEST))
     python = Finding("Python", FINE, installed)
     if sys.version_info[:2] < OLDEST:
         python = Finding("Python", BROKEN, f"{installed}, older than {oldest}", f"install Python {oldest} or newer")
@@ -77,7 +80,8 @@ def _packages(lock: Path) -> Finding:
     if not lock.is_file():
         return Finding("packages", CARE, "there is no requirements.lock to compare with", "work in a clone of perfcast")
     locked = dict(re.findall(r"^([A-Za-z0-9_.\-]+)==(\S+)", lock.read_text(encoding="utf-8"), re.MULTILINE))
-    missing, other = [], []
+    missing = []
+    other = []
     for name, pinned in locked.items():
         try:
             there = version(name)
@@ -113,7 +117,8 @@ def check_data_sources(place: ProjectPlace) -> list[Finding]:
     """Find every source that params.yaml lists, without the network."""
     if place.params is None:
         return []
-    conf, params = place.project / "conf", place.params
+    conf = place.project / "conf"
+    params = place.params
     required = {source for name in params.datasets for source in read_dataset(conf, name).sources.required}
     specs = [parse_source(name, read_conf(conf, "source", name)) for name in params.sources]
     locations = {spec.name: locate_source(spec, place.sources) for spec in specs}
@@ -133,7 +138,8 @@ def check_data_sources(place: ProjectPlace) -> list[Finding]:
 def check_free_space(place: ProjectPlace) -> list[Finding]:
     """Measure the free space of the results folder, the available memory and the usable cores."""
     folder = next(path for path in (place.results, place.project) if path.is_dir())
-    free, available = shutil.disk_usage(folder).free, psutil.virtual_memory().available
+    free = shutil.disk_usage(folder).free
+    available = psutil.virtual_memory().available
     disk = Finding("disk", FINE, f"{free / _GIB:.1f} GiB free")
     if not os.access(folder, os.W_OK):
         disk = Finding("disk", BROKEN, f"{folder.name or folder} cannot be written to", "change its permissions")
@@ -150,7 +156,8 @@ def check_free_space(place: ProjectPlace) -> list[Finding]:
 
 def check_leftovers(place: ProjectPlace) -> list[Finding]:
     """Return the state of the lock, and count unfinished files."""
-    lock, unfinished = Finding("lock", FINE, "none"), Finding("unfinished files", FINE, "none")
+    lock = Finding("lock", FINE, "none")
+    unfinished = Finding("unfinished files", FINE, "none")
     with suppress(OSError):  # another user's, or no run yet
         if (place.results / LOCK).is_file():
             try:

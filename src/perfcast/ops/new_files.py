@@ -54,8 +54,10 @@ def write_predictor(name: str, project: Path) -> str:
         raise UserError("--project must be a clone of perfcast", f"{project} has no src/perfcast/predictors")
     class_name = "".join(word.capitalize() for word in name.split("_"))
     files = _fill("predictor", name=name, words=name.replace("_", " ").capitalize(), class_name=class_name)
-    entry, path = files.pop(_PREDICTOR_TEXTS), project / _PREDICTOR_TEXTS
-    written, texts = _write(files, project), path.read_text(encoding="utf-8")
+    entry = files.pop(_PREDICTOR_TEXTS)
+    path = project / _PREDICTOR_TEXTS
+    written = _write(files, project)
+    texts = path.read_text(encoding="utf-8")
     write_text(path, texts + ("" if _OTHERS in texts else _OTHERS) + entry)
     tests = f"python -m pytest tests/contract/test_predictors.py -k {name}"
     return _report([*written, path], tests, f"make experiment NAME={name}")
@@ -78,7 +80,8 @@ def write_dataset(file: Path, given: Mapping[str, str], project: Path) -> str:
 
     Args: `given` names the columns of `target`, `entity`, `task` and `date`; the others are chosen.
     """
-    name, conf_folder = column_name(file.name.partition(".")[0]), project / "conf"
+    name = column_name(file.name.partition(".")[0])
+    conf_folder = project / "conf"
     _require_new(name, [*known(conf_folder, "dataset"), *known(conf_folder, "source")])
     if not (conf_folder / "dataset").is_dir():
         raise UserError("--project must have conf/dataset", f"{project} has none", "run from the project's folder")
@@ -116,7 +119,8 @@ def describe_csv(dataset: str, file: Path, csv: str, given: Mapping[str, str]) -
     with _of_own_file():
         rows = read_rows(dataset, file, header).frame[header]
     texts = rows.apply(lambda cells: cells.str.strip()).replace("", None)
-    kinds, chosen = {name: _kind(texts[name].dropna()) for name in header}, dict(given)
+    kinds = {name: _kind(texts[name].dropna()) for name in header}
+    chosen = dict(given)
     for key, (kinds_allowed, what) in _TYPED.items():
         if (named := given.get(key)) and kinds[named] not in kinds_allowed:
             fact = f"{named!r} has {_KIND_WORDS[kinds[named]]}"

@@ -49,12 +49,14 @@ class NearestPredictor(Predictor):
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         measured_rows(log_y, self.targets_)
-        keys, tasks = self._keys(X), task_labels(X, self.columns_)
+        keys = self._keys(X)
+        tasks = task_labels(X, self.columns_)
         self.encoder_ = LinearEncoder().fit(X, feature_columns(self.columns_))
         # A row of unknown identity is a separate machine, which only the distance can select.
         named = np.where(pd.isna(keys), [f"\x1e{position}" for position in range(len(keys))], keys)
         distinct, first, machine = np.unique(named.astype(str), return_index=True, return_inverse=True)
-        self.keys_, self.tasks_ = [str(key) for key in distinct], tasks[first]
+        self.keys_ = [str(key) for key in distinct]
+        self.tasks_ = tasks[first]
         self.centers_ = pd.DataFrame(self.encoder_.transform(X)).groupby(machine).mean().to_numpy()
         self.medians_ = pd.DataFrame(log_y).groupby(machine).median().to_numpy()
 
@@ -89,7 +91,8 @@ class NearestPredictor(Predictor):
         distances then differ in their last bits, so that nearly equal ones count as equal: the first machine wins.
         """
         centers = self.centers_[among]
-        sizes, turned = (centers**2).sum(axis=1), -2 * centers.T
+        sizes = (centers**2).sum(axis=1)
+        turned = -2 * centers.T
         nearest = np.empty(len(encoded), dtype=int)
         for start in range(0, len(encoded), _BLOCK):
             rows = encoded[start : start + _BLOCK]
@@ -114,7 +117,8 @@ class NearestPredictor(Predictor):
     def _load(self, folder: Path) -> None:
         state = read_state(folder / "machines.json")
         self.encoder_ = LinearEncoder.from_state(state["encoder"], feature_columns(self.columns_))
-        self.keys_, self.tasks_ = state["keys"], np.array(state["tasks"], dtype=object)
+        self.keys_ = state["keys"]
+        self.tasks_ = np.array(state["tasks"], dtype=object)
         self.centers_ = read_arrays(folder / "centers.npy")[""]
         self.medians_ = read_arrays(folder / "medians.npy")[""]
 
@@ -146,8 +150,10 @@ class PowerLawPredictor(Predictor):
             values = numbers(X, column)
             positive = values[values > 0]
             self.medians_[column.name] = float(np.median(positive)) if len(positive) else 1.0
-        logs, tasks = self._logs(X), task_labels(X, self.columns_)
-        self.powers_, self.pooled_ = {}, {}
+        logs = self._logs(X)
+        tasks = task_labels(X, self.columns_)
+        self.powers_ = {}
+        self.pooled_ = {}
         for index, (target, rows) in enumerate(zip(self.targets_, measured_rows(log_y, self.targets_), strict=True)):
             self.pooled_[target] = self._fit_powers(logs[rows], log_y[rows, index])
             self.powers_[target] = {
@@ -156,7 +162,8 @@ class PowerLawPredictor(Predictor):
             }
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
-        logs, tasks = self._logs(X), task_labels(X, self.columns_)
+        logs = self._logs(X)
+        tasks = task_labels(X, self.columns_)
 
         def apply(powers: Powers, rows: np.ndarray) -> np.ndarray:
             exponents = np.array([powers[name] for name in self.medians_])
@@ -168,7 +175,8 @@ class PowerLawPredictor(Predictor):
     def _fit_powers(self, logs: np.ndarray, log_y: np.ndarray) -> Powers:
         from scipy.optimize import lsq_linear
 
-        center, constant = logs.mean(axis=0), float(log_y.mean())
+        center = logs.mean(axis=0)
+        constant = float(log_y.mean())
         count = logs.shape[1]
         exponents = np.zeros(count)
         if count:

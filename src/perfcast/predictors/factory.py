@@ -12,7 +12,8 @@ from perfcast import plugins
 from perfcast.predictors.predictor import Predictor, read_predictor
 from perfcast.utils.errors import UserError, unknown_name
 
-TARGET, WITHOUT_COLUMNS = "_target_", "without_columns"
+TARGET = "_target_"
+WITHOUT_COLUMNS = "without_columns"
 Nested = Mapping[str, Any]
 """Predictor as conf has it: its class under `_target_`, its hyperparameters, and feature columns that it does not see
 under `without_columns`, by shell patterns."""

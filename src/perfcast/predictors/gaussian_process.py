@@ -90,7 +90,8 @@ def fit_inverse_length_scales(
         log_noise = torch.full((len(outputs),), float(np.log(_INITIAL_NOISE)), dtype=torch.float64, requires_grad=True)
         optimizer = torch.optim.Adam([log_factors, log_noise], lr=0.1)
         scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, max(steps, 1))
-        rng, scaled = np.random.default_rng(seed), inputs * start
+        rng = np.random.default_rng(seed)
+        scaled = inputs * start
         for step in range(steps):
             number = step % len(outputs)
             output = outputs[number]
@@ -191,7 +192,8 @@ class GaussianProcessPredictor(Predictor):
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         self.encoder_ = LinearEncoder(min_count=self.min_count, clip=self.clip).fit(X, feature_columns(self.columns_))
-        encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
+        encoded = self.encoder_.transform(X)
+        tasks = task_labels(X, self.columns_)
         groups = [groups_of(tasks, rows) for rows in measured_rows(log_y, self.targets_)]
         self._fit_projection(encoded, log_y, groups)
         points = self._project(encoded)
@@ -238,7 +240,8 @@ class GaussianProcessPredictor(Predictor):
         # Memory for two matrices of all pairs: the kernel, and a copy that is factorized in place.
         pairs = np.empty((2, len(points), len(points)))
         kernel = matern_kernel(points, points, (points**2).sum(axis=1), pairs)
-        noise, diagonal = np.full(len(logs), self.noise), np.diag_indices_from(kernel)
+        noise = np.full(len(logs), self.noise)
+        diagonal = np.diag_indices_from(kernel)
         for reweighting in range(self.n_reweightings + 1):
             np.copyto(pairs[0], kernel)
             pairs[0][diagonal] = 1.0 + noise
@@ -250,7 +253,8 @@ class GaussianProcessPredictor(Predictor):
         return FittedProcess(points, weights, constant)
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
-        points, tasks = self._project(self.encoder_.transform(X)), task_labels(X, self.columns_)
+        points = self._project(self.encoder_.transform(X))
+        tasks = task_labels(X, self.columns_)
         return self._apply_models(tasks, self.processes_, lambda process, rows: process.predict(points[rows]))
 
     def _save(self, folder: Path) -> None:
@@ -263,7 +267,8 @@ class GaussianProcessPredictor(Predictor):
         state = read_state(folder / "gaussian_process.json")
         self.encoder_ = LinearEncoder.from_state(state["encoder"], feature_columns(self.columns_))
         arrays = read_arrays(folder / "projection.npz")
-        self.center_, self.projection_ = arrays["center"], arrays["projection"]
+        self.center_ = arrays["center"]
+        self.projection_ = arrays["projection"]
         names = {target: state["processes"][target] for target in self.targets_}
         self.processes_ = read_models(folder, "process", names, FittedProcess)
 

@@ -48,7 +48,8 @@ class Ridge(Predictor):
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         self.encoder_ = LinearEncoder(min_count=self.min_count, clip=self.clip).fit(X, feature_columns(self.columns_))
-        encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
+        encoded = self.encoder_.transform(X)
+        tasks = task_labels(X, self.columns_)
         self.penalties_ = {}
         self.weights_ = {}
         for index, (target, rows) in enumerate(zip(self.targets_, measured_rows(log_y, self.targets_), strict=True)):
@@ -77,7 +78,8 @@ class Ridge(Predictor):
         return float(min(errors, key=errors.__getitem__))
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
-        encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
+        encoded = self.encoder_.transform(X)
+        tasks = task_labels(X, self.columns_)
         return self._apply_models(tasks, self.weights_, lambda each, rows: apply_weights(encoded[rows], np.array(each)))
 
     def _save(self, folder: Path) -> None:
@@ -87,7 +89,8 @@ class Ridge(Predictor):
     def _load(self, folder: Path) -> None:
         state = read_state(folder / "linear.json")
         self.encoder_ = LinearEncoder.from_state(state["encoder"], feature_columns(self.columns_))
-        self.penalties_, self.weights_ = state["penalties"], state["weights"]
+        self.penalties_ = state["penalties"]
+        self.weights_ = state["weights"]
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,8 @@ class _Moments:
 
     @classmethod
     def of(cls, encoded: np.ndarray, log_y: np.ndarray) -> Self:
-        center, constant = encoded.mean(axis=0), float(log_y.mean())
+        center = encoded.mean(axis=0)
+        constant = float(log_y.mean())
         centered = encoded - center
         return cls(center, constant, centered.T @ centered / len(encoded), (log_y - constant) @ centered / len(encoded))
 

@@ -94,13 +94,15 @@ class TaskWeights(EqualWeights):
         """Return the weights by task."""
         candidates = candidate_weights(stack.learner_names)
         folds = self._inner_folds(X, stack.columns_, validation) if len(X) >= SMALL_TABLE else ()
-        rows, errors = [np.empty(0, dtype=int)], [np.empty((len(candidates), 0))]
+        rows = [np.empty(0, dtype=int)]
+        errors = [np.empty((len(candidates), 0))]
         for testing in stack.backtest(X, log_y, ((~fold, fold) for fold in folds)):
             by_target = stack.candidate_errors(X[testing], log_y[testing], candidates)
             # A row without any target has no error; those of several targets are averaged.
             errors.append(np.array([pd.DataFrame(error).mean(axis=1).to_numpy() for error in by_target]))
             rows.append(np.flatnonzero(testing))
-        tested, by_row = np.concatenate(rows), np.concatenate(errors, axis=1)
+        tested = np.concatenate(rows)
+        by_row = np.concatenate(errors, axis=1)
         chosen = {}
         for task, mask in groups_of(task_labels(X, stack.columns_), np.ones(len(X), dtype=bool)).items():
             of_task = by_row[:, mask[tested]]
@@ -184,7 +186,8 @@ class ResidualStack(Composite):
         if names:
             group = X.groupby(names, dropna=False, sort=False, observed=True).ngroup().to_numpy()
             _, first = np.unique(group, return_index=True)
-            X, self._when = X.iloc[first], None if self._when is None else self._when[first]
+            X = X.iloc[first]
+            self._when = None if self._when is None else self._when[first]
             log_y = pd.DataFrame(log_y).groupby(group).median().to_numpy()
             validation = pd.Series(validation).groupby(group).any().to_numpy()
         drawn = draw_rows(task_labels(X, self.columns_), limit)
@@ -199,7 +202,8 @@ class ResidualStack(Composite):
         They get no validation rows. Otherwise the final components would differ from those that the weights were chosen
         for. Analytical models that chose their hyperparameters were no better beside learners (backtests before 2023).
         """
-        X, log_y = X[rows], log_y[rows]
+        X = X[rows]
+        log_y = log_y[rows]
         when = None if self._when is None else pd.Series(self._when[rows])
 
         def fit(predictor: Predictor, logs: np.ndarray) -> Predictor:
@@ -228,7 +232,8 @@ class ResidualStack(Composite):
                     self._fit_components(X, log_y, fitting)
                 else:
                     self.weighting_.load_state(same.weighting_.to_state())
-                    self.structure_, self.learners_ = same.structure_, same.learners_
+                    self.structure_ = same.structure_
+                    self.learners_ = same.learners_
                 yield testing
 
     def candidate_errors(

@@ -52,15 +52,20 @@ class RooflinePredictor(Predictor):
         self.medians_ = {column.name: _known_median(numbers(X, column)) for column in self._cost_columns()}
         work_columns = self._work_columns()
         self.default_work_ = (_known_median(numbers(X, work_columns[0])) if work_columns else 0.0) or 1.0
-        design, tasks, work = self._design(X), task_labels(X, self.columns_), self._log_work(X)
-        self.coefficients_, self.min_times_ = {}, {}
+        design = self._design(X)
+        tasks = task_labels(X, self.columns_)
+        work = self._log_work(X)
+        self.coefficients_ = {}
+        self.min_times_ = {}
         for index, (target, rows) in enumerate(zip(self.targets_, measured_rows(log_y, self.targets_), strict=True)):
             time = np.exp(log_y[:, index] if work is None else work - log_y[:, index])
             self.coefficients_[target] = fitted_by_group(groups_of(tasks, rows), partial(fit_rates, design, time))
             self.min_times_[target] = _MIN_TIME_SHARE * float(time[rows].min())
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
-        design, tasks, work = self._design(X), task_labels(X, self.columns_), self._log_work(X)
+        design = self._design(X)
+        tasks = task_labels(X, self.columns_)
+        work = self._log_work(X)
         logs = np.full((len(X), len(self.targets_)), np.nan)
         for index, task, rows in self._outputs(tasks):
             target = self.targets_[index]

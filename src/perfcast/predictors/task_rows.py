@@ -123,7 +123,8 @@ def choice_split(rows: np.ndarray, validation: np.ndarray) -> tuple[np.ndarray, 
 
     Shapes: all (n,) bool.
     """
-    fitting, choosing = rows & ~validation, rows & validation
+    fitting = rows & ~validation
+    choosing = rows & validation
     return (fitting, choosing) if fitting.any() and choosing.any() else None
 
 

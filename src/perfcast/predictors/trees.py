@@ -66,8 +66,10 @@ class TreesPredictor(Predictor):
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         self.encoder_ = TreeEncoder(impute=self.impute).fit(X, feature_columns(self.columns_, task=True))
-        encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
-        self.groups_, self.models_ = [], []
+        encoded = self.encoder_.transform(X)
+        tasks = task_labels(X, self.columns_)
+        self.groups_ = []
+        self.models_ = []
         for index, rows in enumerate(measured_rows(log_y, self.targets_)):
             groups = task_groups(tasks, rows, self.min_samples_per_task)
             self.groups_.append(list(groups))
@@ -75,7 +77,8 @@ class TreesPredictor(Predictor):
             self.models_.append(models)
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
-        encoded, tasks = self.encoder_.transform(X), task_labels(X, self.columns_)
+        encoded = self.encoder_.transform(X)
+        tasks = task_labels(X, self.columns_)
         logs = np.full((len(X), len(self.targets_)), np.nan)
         for index, task, rows in self._outputs(tasks):
             used = [self.models_[index][number] for number in select_models(task, self.groups_[index])]
@@ -138,7 +141,8 @@ class ForestPredictor(TreesPredictor):
     def _fit_model(self, encoded: np.ndarray, log_y: np.ndarray, rows: np.ndarray, validation: np.ndarray) -> pa.Table:
         import sklearn.ensemble  # a prediction does without this import, which takes a second
 
-        inputs, targets = encoded[rows].astype(np.float32), np.rint(log_y[rows] / _GRAIN) * _GRAIN
+        inputs = encoded[rows].astype(np.float32)
+        targets = np.rint(log_y[rows] / _GRAIN) * _GRAIN
         names = ("n_estimators", "max_features", "min_samples_leaf", "max_depth", "n_jobs", "random_state")
         options = {name: getattr(self, name) for name in names}
         options["bootstrap"] = self.bootstrap and len(inputs) >= SMALL_TABLE
@@ -148,9 +152,11 @@ class ForestPredictor(TreesPredictor):
         return walk_forest(model, encoded.astype(np.float32))
 
     def _write(self, model: pa.Table, path: Path) -> None:
-        number, is_leaf = model["number"].to_numpy(), model["feature"].to_numpy() == _LEAF
+        number = model["number"].to_numpy()
+        is_leaf = model["feature"].to_numpy() == _LEAF
         # rows reach a leaf in every tree, so most values repeat: one page has the distinct ones
-        value, threshold = pa.array(number, mask=~is_leaf), pa.array(number.astype(np.float32), mask=is_leaf)
+        value = pa.array(number, mask=~is_leaf)
+        threshold = pa.array(number.astype(np.float32), mask=is_leaf)
         pq.write_table(
             pa.table({"feature": model["feature"], "threshold": threshold, "value": value}),
             path,
@@ -177,7 +183,8 @@ def _read_forest(path: Path, features: int) -> pa.Table:
     step = np.where(is_leaf, -1, 1)
     # subtrees that follow a node: its right child is the next node with as many, a root has fewer than all before it
     waiting = np.cumsum(step) - step
-    order, right = np.argsort(waiting, kind="stable"), np.zeros(len(step), dtype=np.int32)
+    order = np.argsort(waiting, kind="stable")
+    right = np.zeros(len(step), dtype=np.int32)
     right[order[:-1]] = np.diff(order)
     root = np.diff(np.minimum.accumulate(waiting), prepend=1) < 0
     possible = (
@@ -224,7 +231,8 @@ def forest_nodes(forest: Any) -> pa.Table:
     for estimator in forest.estimators_:
         tree = estimator.tree_
         leaf = tree.children_left < 0
-        position, threshold = np.arange(tree.node_count), tree.threshold.astype(np.float32)
+        position = np.arange(tree.node_count)
+        threshold = tree.threshold.astype(np.float32)
         threshold = np.where(threshold > tree.threshold, np.nextafter(threshold, np.float32(-np.inf)), threshold)
         parts.append(
             {
@@ -244,12 +252,14 @@ def walk_forest(nodes: pa.Table, encoded: np.ndarray) -> np.ndarray:
     """
     feature, number, right = (nodes[name].to_numpy() for name in ("feature", "number", "right"))
     roots = np.flatnonzero(nodes["root"].to_numpy())
-    values, first = np.ascontiguousarray(encoded).ravel(), np.arange(len(encoded)) * encoded.shape[1]
+    values = np.ascontiguousarray(encoded).ravel()
+    first = np.arange(len(encoded)) * encoded.shape[1]
     total = np.zeros(len(encoded))
     step = max(1, _WALKS // max(1, len(encoded)))
     for start in range(0, len(roots), step):
         trees = roots[start : start + step]
-        at, row = np.repeat(trees, len(encoded)), np.tile(first, len(trees))
+        at = np.repeat(trees, len(encoded))
+        row = np.tile(first, len(trees))
         inside = np.flatnonzero(feature[at] != _LEAF)
         while len(inside):
             node = at[inside]

@@ -41,7 +41,9 @@ def metric_tables(evaluation: Evaluation) -> list[TextTable]:
     Of the intervals no cell is a winner: a coverage is best at its level, and a narrow interval counts only at that
     coverage. Without intervals there is no table of them.
     """
-    tasks, metrics, unit = evaluation.tasks, evaluation.error_metrics, evaluation.error_unit
+    tasks = evaluation.tasks
+    metrics = evaluation.error_metrics
+    unit = evaluation.error_unit
     over = f", average over {len(tasks)} tasks" if len(tasks) > 1 else ""
     widths = (
         f"Prediction intervals of {100 * evaluation.level:g} %: coverage, median width and interval score in %. "
@@ -63,7 +65,8 @@ def metric_tables(evaluation: Evaluation) -> list[TextTable]:
 
 def paired_tables(evaluation: Evaluation) -> list[TextTable]:
     """Return the differences of mean errors to the baseline's on every split, with the claim; none without any."""
-    frame, baseline = evaluation.tables["paired"], evaluation.label(BASELINE)
+    frame = evaluation.tables["paired"]
+    baseline = evaluation.label(BASELINE)
     is_shown = (frame["task"] == AVERAGE) & (frame["metric"] == evaluation.error_metrics[0])
     rows = frame[(frame["against"] == "baseline") & is_shown].to_dict("records")
     cells = {(row["predictor"], row["split"]): _difference(row) for row in rows}
@@ -110,7 +113,8 @@ def _predictor_table(
     """Return predictors by groups and, in each group, by metrics with their labels."""
     columns = [(group, metric) for group in groups for metric in metrics]
     lines: list[Line] = [[name, *(cell(name, *column) for column in columns)] for name in evaluation.ranking()]
-    headings, groups_of = ["predictor", *metrics.values()], list(map(split_heading, groups))
+    headings = ["predictor", *metrics.values()]
+    groups_of = list(map(split_heading, groups))
     return TextTable(caption, caption, headings, lines, groups=groups_of, style="sortable")
 
 
@@ -173,7 +177,8 @@ def calibration_tables(evaluation: Evaluation, predictor: str) -> list[TextTable
     }
     made: list[TextTable] = []
     for label, lines in ((column_label(name), lines) for name, lines in shown.items()):
-        title, fold = f"Coverage and width by {label}", f"By {label}, {count(len(lines), 'line')}"
+        title = f"Coverage and width by {label}"
+        fold = f"By {label}, {count(len(lines), 'line')}"
         headings: Line = [label, *map(split_heading, evaluation.splits)]
         made.append(TextTable(title, caption, headings, lines, fold=fold, open=not made))
     return made

@@ -130,7 +130,8 @@ class SplitAnswer:
 
 def split_answers(part: DatasetPart) -> list[SplitAnswer]:
     """Return the answers of all ranked splits, in the order of the evaluation: the hardest is first."""
-    evaluation, leader = part.evaluation, part.leader
+    evaluation = part.evaluation
+    leader = part.leader
     names = [leader, *(name for name in ("power_law", BASELINE) if name != leader and name in evaluation.predictors)]
     rows = {
         split: [(name, row) for name in names if (row := evaluation.value(split, name)) is not None]
@@ -177,7 +178,8 @@ def small_dataset_sentence(part: DatasetPart) -> str:
 
 def report_sections(part: DatasetPart, context: ReportContext) -> list[Section]:
     """Return the sections of one dataset in their order."""
-    evaluation, leader = part.evaluation, part.leader
+    evaluation = part.evaluation
+    leader = part.leader
     errors = largest_errors(evaluation, name_machines(part.table), leader) if part.table else []
     return [
         Section("headline", "Errors of every predictor", _headline(evaluation)),
@@ -220,7 +222,8 @@ def _experiment_tables(context: ReportContext) -> list[TextTable]:
         for key, value in context.params.items()
     ]
     versions = [*context.environment.items(), *context.digests.items()]
-    fold, apart = "Parameters of the experiment", "Environment and checksums"
+    fold = "Parameters of the experiment"
+    apart = "Environment and checksums"
     return [
         TextTable("Parameters", "", ["parameter", "value"], values, words=[1], fold=fold, open=True),
         TextTable("Environment", "", ["name", "version or SHA-256"], versions, words=[1], fold=apart),
@@ -241,7 +244,8 @@ def model_card(part: DatasetPart, context: ReportContext) -> list[CardSection]:
     about = part.champion
     if not about or about.get("predictor") not in part.evaluation.predictors:
         return []
-    evaluation, name = part.evaluation, str(about["predictor"])
+    evaluation = part.evaluation
+    name = str(about["predictor"])
     rows = evaluation.metrics[evaluation.metrics["split"].isin(evaluation.ranked_splits)]
     rows = rows[(rows["predictor"] == name) & (rows["task"] == AVERAGE) & (rows["metric"] == "coverage")]
     given = {"part": part, "about": about, "context": context, "coverage": rows["value"].dropna(), "number": number}

@@ -115,11 +115,13 @@ def quality_tables(quality: Mapping[str, Any]) -> list[TextTable]:
     rows = [[state, reason, f"{rows:,}"] for state, reason, rows in row_counts(quality)]
     lines = []
     for name, entry in quality.get("columns", {}).items():
-        low, high = entry.get("min"), entry.get("max")
+        low = entry.get("min")
+        high = entry.get("max")
         distinct = f"{entry['unique']:,}" if "unique" in entry else f"{entry['steps']} steps"
         ends = [end if isinstance(end, str) else f"{end:,.6g}" for end in (low, high) if end is not None]
         lines.append([name, str(entry.get("unit", "")), f"{100 * entry['missing']:.1f} %", distinct, " … ".join(ends)])
-    rows_title, columns_title = "Input rows: kept, merged and rejected", "Columns: missing values and ranges"
+    rows_title = "Input rows: kept, merged and rejected"
+    columns_title = "Columns: missing values and ranges"
     return [
         TextTable("Rows", "Input rows", ["rows", "reason", "count"], rows, words=[1], fold=rows_title),
         TextTable(
@@ -142,7 +144,8 @@ def row_counts(quality: Mapping[str, Any]) -> list[tuple[str, str, int]]:
 
 def leakage_section(report: Mapping[str, Any] | None) -> Section:
     """Return every leakage check with its numbers as a sentence; not shown without a report."""
-    title, checks = "Leakage checks", (report or {}).get("checks", [])
+    title = "Leakage checks"
+    checks = (report or {}).get("checks", [])
     findings = sum(len(check["findings"]) for check in checks)
     text = (
         f"Leakage checks read the files of all stages before any error is computed: {len(checks)} checks, "
@@ -198,7 +201,8 @@ def largest_errors(evaluation: Evaluation, names: pd.Series, predictor: str) -> 
         mine["similar"] = by_machine.transform("sum") - 1
         worst = mine.loc[size.sort_values(ascending=False, kind="stable").index].drop_duplicates("machine")
         description = f": {describe_split(split)}" if describe_split(split) else ""
-        label, fold = split_label(split), f"{split_label(split)} ({split}){description}"
+        label = split_label(split)
+        fold = f"{split_label(split)} ({split}){description}"
         caption = (
             f"{label}: largest errors of {evaluation.label(predictor)}, with "
             f"{100 * evaluation.level:g} % prediction intervals; predictions are not measured results"
@@ -211,7 +215,9 @@ def largest_errors(evaluation: Evaluation, names: pd.Series, predictor: str) -> 
 
 
 def _error_line(point: Mapping[Hashable, Any], *, several: bool) -> Line:
-    log, half, predicted = float(point["log"]), float(point["half_width"]), float(point["predicted"])
+    log = float(point["log"])
+    half = float(point["half_width"])
+    predicted = float(point["predicted"])
     similar = int(point["similar"])
     more = f", and {count(similar, 'similar result')}" if similar else ""
     interval: tuple[str, ...] = ()
@@ -236,7 +242,8 @@ def _score(value: float) -> str:
 
 def _reason(point: Mapping[Hashable, Any]) -> str:
     """Return the probable reason of one error in words."""
-    group, rank = point["least_similar_group"], point["rank"]
+    group = point["least_similar_group"]
+    rank = point["rank"]
     if rank <= _LOW and group:
         others = min(int(100 * (1 - rank)), 99)
         cause = _GROUP_TEXTS.get(group, f"its {group}")

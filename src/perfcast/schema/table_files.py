@@ -117,14 +117,16 @@ def read_table(
     about = read_declarations(path)
     try:
         declared = [Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in about["columns"]]
-        dataset, facts = str(about["dataset"]), dict(about["facts"])
+        dataset = str(about["dataset"])
+        facts = dict(about["facts"])
     except (KeyError, TypeError, ValueError) as error:
         fact = f"they cannot be read ({error})"
         raise UserError(f"{path} must hold the column declarations of perfcast", fact, _AGAIN)
     columns = tuple(column for column in declared if wanted is None or wanted(column))
     texts = [c.name for c in columns if c.kind in (Kind.CATEGORICAL, Kind.TEXT) and Tag.ROW not in c.tags]
     with _parquet_errors(path):
-        groups, stored = pq.read_metadata(path), pq.read_schema(path).names
+        groups = pq.read_metadata(path)
+        stored = pq.read_schema(path).names
     rows = groups.num_rows if group is None else groups.row_group(group).num_rows
     _require_few_cells(path, rows, len(columns))
     names = [column.name for column in columns]

@@ -18,7 +18,9 @@ from typing import IO, Any, cast
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
 
-PLAIN, GZIP, XZ = "plain", "gzip", "xz"
+PLAIN = "plain"
+GZIP = "gzip"
+XZ = "xz"
 MAGIC = {GZIP: b"\x1f\x8b", XZ: b"\xfd7zXZ\x00"}
 FETCH_AGAIN = "the file differs from the published one; delete it and run the ingestion again"
 """Remedy for a file that was published whole and is broken on this machine."""
@@ -59,7 +61,10 @@ class _BoundedReader(io.RawIOBase):
     """Raw stream of the decompressed bytes of a file, up to a maximum."""
 
     def __init__(self, raw: IO[bytes], kind: str, name: str, max_bytes: int, remedy: str) -> None:
-        self._kind, self._name, self._max_bytes, self._remedy = kind, name, max_bytes, remedy
+        self._kind = kind
+        self._name = name
+        self._max_bytes = max_bytes
+        self._remedy = remedy
         self._stream: Any = raw
         if kind == GZIP:
             self._stream = gzip.GzipFile(fileobj=raw)

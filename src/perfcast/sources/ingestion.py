@@ -109,13 +109,15 @@ class _Search:
         """
         if file.url is None or file.sha256 is None:
             return False
-        path, reason = cached_path(self.places.cache, file.sha256), "not tried, because there is no connection"
+        path = cached_path(self.places.cache, file.sha256)
+        reason = "not tried, because there is no connection"
         if not self.unreachable:
             try:
                 download_file(file, path, self.limits)
                 return self._take(file, FileLocation("address", self.places.cache, path), file.url)
             except DownloadError as error:
-                self.unreachable, reason = error.unreachable, str(error)
+                self.unreachable = error.unreachable
+                reason = str(error)
         self.attempts.append(FailedAttempt(file.name, "address", file.url, reason))
         return False
 

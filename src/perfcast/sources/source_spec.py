@@ -23,7 +23,8 @@ def is_allowed_url(url: str) -> bool:
     """Return whether `url` may be downloaded: https, or plain http on the loopback address."""
     try:
         parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
+        host = parts.hostname
+        _ = parts.port
     except ValueError:
         return False
     return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and host in _LOOPBACK))

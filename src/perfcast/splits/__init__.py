@@ -21,7 +21,8 @@ from perfcast.splits.subsets import PUBLISHED_SUBSET, SUBSETS
 from perfcast.utils.errors import UserError, unknown_name
 from perfcast.utils.io import atomic_path
 
-BASE, VERSION = "base", "split_version"
+BASE = "base"
+VERSION = "split_version"
 """Attributes of a file of folds: the base of a learning-curve split, absent for other splits, and the split's version.
 A file of an earlier release has no version, and so has the record of a run; it is 1."""
 

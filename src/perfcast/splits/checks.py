@@ -65,7 +65,8 @@ def check_window(start: str, end: str) -> Check:
         time = table.frame[table.column_of(Tag.TIME)]
         inside = (time >= pd.Timestamp(start)) & (time < pd.Timestamp(end))
         learned = fold.isin(["train", "validation"])
-        late, stray = learned & ~(time < pd.Timestamp(start)), (fold == "test") & ~inside
+        late = learned & ~(time < pd.Timestamp(start))
+        stray = (fold == "test") & ~inside
         wrong = {f"training rows not known before {start}": late, f"test rows outside {start} .. {end}": stray}
         problems = count_rows(wrong)
         if (fold == "validation").any() and time[fold == "train"].max() >= time[fold == "validation"].min():
@@ -128,7 +129,8 @@ def _crossing(
         return []
     keys = comparable(table.frame, names)
     prints = _fingerprints(keys)
-    learned, predicted = fold.isin(known).to_numpy(), (fold == tested).to_numpy()
+    learned = fold.isin(known).to_numpy()
+    predicted = (fold == tested).to_numpy()
     # equal rows have equal fingerprints; the few that share one are compared themselves, so that no collision counts
     shared = np.isin(prints, np.intersect1d(prints[learned], prints[predicted]))
     first, second = (keys[rows & shared].drop_duplicates() for rows in (learned, predicted))

@@ -81,8 +81,10 @@ def declare_learning_curve(
     `amount` names the part: "5 % of the training rows". The folds pass the checks of `base` and `checks`. It is a point
     on a learning curve: predictors are neither selected nor compared by it. Values tuned for `base` apply to it.
     """
-    point, declared = LearningCurvePoint(base.__name__, share, years), declaration_of(base)
-    label, description = f"{declared.label}, {amount}", f"{declared.description}; training data: {amount}"
+    point = LearningCurvePoint(base.__name__, share, years)
+    declared = declaration_of(base)
+    label = f"{declared.label}, {amount}"
+    description = f"{declared.description}; training data: {amount}"
     return attach(
         SplitDeclaration(
             label,

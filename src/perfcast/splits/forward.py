@@ -38,7 +38,8 @@ def window(start: str, end: str, scenario: str = "") -> Split:
 
     make.__name__ = f"forward_{start[:4]}"  # names the base of its learning-curve splits
     description = f"machines published from {start[:4]} on, trained on earlier results"
-    label, check = f"releases from {start[:4]}", check_window(start, end)
+    label = f"releases from {start[:4]}"
+    check = check_window(start, end)
     return declare_split(label, description, check, scenario=scenario, since=start)(make)
 
 
@@ -117,7 +118,8 @@ def _few_shot(folds: pd.DataFrame, table: Table, shots: int, seed: int) -> pd.Da
     """
     ordered = by_key(table)
     subset = folds["fold_0"].loc[ordered.frame.index].to_numpy(dtype=object)
-    entities, blocks = by_tag(ordered, Tag.ENTITY), by_tag(ordered, Tag.BLOCK)
+    entities = by_tag(ordered, Tag.ENTITY)
+    blocks = by_tag(ordered, Tag.BLOCK)
     new = (subset == "test") & ~np.isin(entities, entities[np.isin(subset, ["train", "validation"])])
     months = ordered.frame[ordered.column_of(Tag.TIME)].to_numpy()
     shown = first_results(entities, months, new, shots, np.random.default_rng(seed))

@@ -71,7 +71,8 @@ def unseen_entities(table: Table, seed: int, column: str = "") -> pd.DataFrame:
     """
     ordered = by_key(table)
     entities = by_values(ordered.frame, [column]) if column else by_tag(ordered, Tag.ENTITY)
-    blocks, rng = by_tag(ordered, Tag.BLOCK), np.random.default_rng(seed)
+    blocks = by_tag(ordered, Tag.BLOCK)
+    rng = np.random.default_rng(seed)
     count = len(np.unique(entities)) if column or table.facts.get(LEAVE_ONE_OUT) else UNSEEN_FOLDS
     dealt = balanced_folds(entities, count, rng)
     folds = []

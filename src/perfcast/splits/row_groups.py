@@ -43,7 +43,8 @@ def connected(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Group the rows that are linked, over any number of steps, by sharing a group of `first` or of `second`."""
     if len(first) == 0:
         return first
-    left, right = int(first.max()) + 1, int(second.max()) + 1
+    left = int(first.max()) + 1
+    right = int(second.max()) + 1
     from scipy.sparse import coo_matrix  # trainings, which import this module, need none of it
     from scipy.sparse.csgraph import connected_components
 

@@ -61,7 +61,9 @@ def live_record(store: Store, experiment: str, name: str, tags: Mapping[str, str
 
     A store that fails costs a line and the live curves, never the training.
     """
-    live, monitor, status = None, None, "FAILED"
+    live = None
+    monitor = None
+    status = "FAILED"
     try:
         from perfcast.tracking.run import start_run
 

@@ -33,7 +33,8 @@ class LoggedModel(PythonModel):
         from perfcast.inference import load_champion, read_machines
         from perfcast.inference.predict import make_options, predict_batch
 
-        champion, options = load_champion(folder), make_options(neighbors=0, explain=False)
+        champion = load_champion(folder)
+        options = make_options(neighbors=0, explain=False)
         self.answer = lambda table: predict_batch(read_machines(table), champion, options).to_frame()
 
     def predict(

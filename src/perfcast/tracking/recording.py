@@ -100,7 +100,8 @@ def requirements() -> list[str]:
 
 def register_champion(run: Run, dataset: str, model: ModelInfo, tags: Mapping[str, str], description: str) -> str:
     """Register a logged model as the newest version of perfcast-<dataset>, alias `champion`; return the version."""
-    client, name = run.client, f"perfcast-{dataset}"
+    client = run.client
+    name = f"perfcast-{dataset}"
     with locked(run.store):
         try:
             client.get_registered_model(name)
@@ -196,7 +197,8 @@ def record_results(store: Store, folder: Path, scores: Mapping[str, Scores], *, 
 
     Metrics of recorded trainings are brought up to date. One process records at a time.
     """
-    client, count = open_client(store), 0
+    client = open_client(store)
+    count = 0
     with locked(store, "record"):
         for runs in sorted({path.parents[2] for path in (folder / "runs").glob(f"*/*/*/{RECORD}")}):
             recorder = _Recorder(client, store, folder, scores, runs.name)
@@ -213,7 +215,8 @@ def _scores(recorder: _Recorder, content: Mapping[str, Any]) -> dict[str, float]
     """
     scores = recorder.scores.get(recorder.dataset, {})
     tasks = scores.get(content["split"], {}).get(content["predictor"], {})
-    evaluated, trained = tasks.get(AVERAGE, {}).get("mape"), content["metrics"].get("mape")
+    evaluated = tasks.get(AVERAGE, {}).get("mape")
+    trained = content["metrics"].get("mape")
     if evaluated is None or trained is None or not math.isclose(evaluated, trained, rel_tol=_ROUNDED):
         return {}
     return {
@@ -240,7 +243,9 @@ def _log_scores(run: Run, metrics: Mapping[str, float], model_id: str, data: Dat
 
 def _record_training(recorder: _Recorder, path: Path) -> int:
     """Record a training; 0 when the store has it."""
-    digest, content, folder = sha256(path), read_json(path), path.parent
+    digest = sha256(path)
+    content = read_json(path)
+    folder = path.parent
     scores = _scores(recorder, content)
     if recorder.is_recorded(digest):
         _update_metrics(recorder.known[digest], recorder, scores)
@@ -277,7 +282,8 @@ def _read_usage(path: Path) -> dict[str, float]:
 
 def _record_champion(recorder: _Recorder) -> int:
     """Log a champion's folder as a model with metrics, and register it; 0 when the store has it."""
-    dataset, results = recorder.dataset, recorder.folder
+    dataset = recorder.dataset
+    results = recorder.folder
     folder = results / "champion" / dataset
     if not (folder / "about.json").exists():
         return 0
@@ -290,7 +296,8 @@ def _record_champion(recorder: _Recorder) -> int:
     metrics = _by_split(recorder.scores.get(dataset, {}), predictor)
     tags = {"dataset": dataset, "predictor": predictor, "preset": str(about["preset"])}
     marks = {KIND_TAG: "champion", "mlflow.source.name": "perfcast pipeline champion"}
-    name, seconds = f"champion: {predictor}", usage.get("seconds", 0.0)
+    name = f"champion: {predictor}"
+    seconds = usage.get("seconds", 0.0)
     with recorder.run(digest, name, {**tags, **marks}, file=folder / "about.json", seconds=seconds) as run:
         run.log_params({key: about[key] for key in ("predictor", "preset", "seed", "rows", "table_sha256")})
         run.log_dataset(recorder.data(dataset, about["table_sha256"], {"rows": about["rows"]}), "training")

@@ -57,9 +57,13 @@ class Regression(pl.LightningModule):
 
     def __init__(self, network: nn.Module, config: TrainingConfig, steps: int, seed: int = 0) -> None:
         super().__init__()
-        self.network, self.config, self.steps, self.seed = network, config, steps, seed
+        self.network = network
+        self.config = config
+        self.steps = steps
+        self.seed = seed
         self.history: list[dict[str, float]] = []
-        self.best_epoch, self.best_error = 0, float("inf")
+        self.best_epoch = 0
+        self.best_error = float("inf")
         self.best_weights: dict[str, Tensor] | None = None
 
     def on_fit_start(self) -> None:
@@ -79,11 +83,13 @@ class Regression(pl.LightningModule):
         """
         predicted = self.network(mask_inputs(batch, self.config.mask_rate))
         loss = masked_huber(predicted, batch.targets, self.config.huber_delta)
-        rows, processes = len(batch), rank_and_size()[1]
+        rows = len(batch)
+        processes = rank_and_size()[1]
         if processes > 1:
             share = torch.stack([(~torch.isnan(batch.targets)).sum(), torch.tensor(rows, device=loss.device)])
             torch.distributed.all_reduce(total := share.clone())
-            loss, rows = loss * share[0] * processes / total[0].clamp(min=1), int(total[1])
+            loss = loss * share[0] * processes / total[0].clamp(min=1)
+            rows = int(total[1])
         self.log(
             "train_loss", loss, on_step=False, on_epoch=True, batch_size=rows, logger=False, sync_dist=processes > 1
         )
@@ -106,7 +112,8 @@ class Regression(pl.LightningModule):
         for logger in self.loggers:
             logger.log_metrics(self.history[-1])
         if metrics.get(VALIDATION_METRIC, float("inf")) < self.best_error:
-            self.best_error, self.best_epoch = metrics[VALIDATION_METRIC], self.current_epoch + 1
+            self.best_error = metrics[VALIDATION_METRIC]
+            self.best_epoch = self.current_epoch + 1
             self.best_weights = copy.deepcopy(self.network.state_dict())
 
     def get_extra_state(self) -> dict[str, Any]:
@@ -231,7 +238,8 @@ def train(
         callbacks.append(EarlyStopping(VALIDATION_METRIC, patience=config.patience, strict=False, check_finite=False))
     continued = None
     if options["enable_checkpointing"]:
-        folder, name = options["default_root_dir"], _identity(module, data)
+        folder = options["default_root_dir"]
+        name = _identity(module, data)
         callbacks.append(ModelCheckpoint(folder, filename=name, enable_version_counter=False))
         options["plugins"] = [*options.get("plugins", []), _WholeFiles()]
         continued = path if (path := Path(folder, f"{name}.ckpt")).is_file() else None

@@ -147,7 +147,10 @@ class BatchLoader:
         limit: int = 0,
         shared: bool = False,
     ) -> None:
-        self.rows, self.batch_size, self.shuffle_seed, self.shared = rows, batch_size, shuffle_seed, shared
+        self.rows = rows
+        self.batch_size = batch_size
+        self.shuffle_seed = shuffle_seed
+        self.shared = shared
         self.limit = limit
 
     @cached_property

@@ -108,7 +108,8 @@ class ConformalCalibration:
         if not len(residuals):
             raise ValueError("a calibration needs residuals of backtests")
         count = len(np.unique(backtests))
-        sizes, backtests = np.abs(np.asarray(residuals, dtype=float)), np.asarray(backtests)
+        sizes = np.abs(np.asarray(residuals, dtype=float))
+        backtests = np.asarray(backtests)
         outputs = np.asarray(outputs).astype(str)
         entities = np.arange(len(sizes)) if entities is None else np.asarray(entities)
         share = 1 / pd.Series(backtests).groupby(backtests).transform("size").to_numpy(dtype=float)
@@ -129,9 +130,11 @@ class ConformalCalibration:
         self.quantiles = {"": pooled.tolist()}
         kinds = np.full(len(sizes), "") if kinds is None else np.asarray(kinds).astype(str)
         for output in sorted(set(outputs)):
-            rows, least = outputs == output, _MIN_ROWS
+            rows = outputs == output
+            least = _MIN_ROWS
             if rows.sum() < least and kinds[rows][0]:
-                rows, least = np.isin(kinds, kinds[rows]), _MIN_KIND_ROWS
+                rows = np.isin(kinds, kinds[rows])
+                least = _MIN_KIND_ROWS
             if rows.sum() >= least:
                 self.quantiles[output] = (own_share * quantiles_of(rows) + (1 - own_share) * pooled).tolist()
         return self
@@ -198,7 +201,8 @@ class ConformalCalibration:
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Rebuild from `to_state()`."""
         calibration = cls()
-        calibration.base, calibration.weights = float(state["base"]), dict(state["weights"])
+        calibration.base = float(state["base"])
+        calibration.weights = dict(state["weights"])
         calibration.nearest = dict(state.get("nearest", {}))  # calibrations of earlier versions have none
         calibration.farthest = dict(state.get("farthest", {}))
         calibration.drift = float(state.get("drift", 0.0))
@@ -259,7 +263,8 @@ class UncertaintyModel:
         half_widths = self.calibration.half_widths(outputs, distances, level)
         expected = self.calibration.expected_error(distances)
         if deviations is not None:
-            half_widths, expected = normal_half_widths(deviations, level), deviations * _MEAN_ERROR
+            half_widths = normal_half_widths(deviations, level)
+            expected = deviations * _MEAN_ERROR
         return pd.DataFrame(
             {
                 "below": half_widths,
@@ -305,7 +310,8 @@ def _quantiles_at(scores: np.ndarray, share: np.ndarray, wanted: np.ndarray, cou
     The new score is one more that may be larger than all of them: level x (n + 1) / n, at most the largest score.
     """
     order = np.argsort(scores, kind="stable")
-    ordered, levels = scores[order], np.cumsum(share[order]) / share.sum()
+    ordered = scores[order]
+    levels = np.cumsum(share[order]) / share.sum()
     targets = np.minimum(wanted * (count + 1) / count, 1.0)
     places = np.minimum(np.searchsorted(levels, targets - 1e-12), len(ordered) - 1)
     return np.asarray(ordered[places])
@@ -374,11 +380,13 @@ def fit_expected_error(
     share = share / share.sum()
     cut = np.minimum(sizes, np.quantile(sizes, _CUT_QUANTILE))
     mean = max(float(share @ cut), 1e-9)
-    cut, names = cut / mean, distances.shape[1]
+    cut = cut / mean
+    names = distances.shape[1]
     explained = np.column_stack([np.ones(len(cut)), distances])
 
     def loss(values: np.ndarray) -> tuple[float, np.ndarray]:
-        expected, weights = explained @ values, values[1:]
+        expected = explained @ values
+        weights = values[1:]
         gradient = explained.T @ (share * (1 / expected - cut / expected**2))
         gradient[1:] += 2 * penalty * weights
         return float(share @ (np.log(expected) + cut / expected) + penalty * weights @ weights), gradient
@@ -424,7 +432,8 @@ def independent_count(scores: np.ndarray, entities: np.ndarray) -> float:
     (Donner, 1986, International Statistical Review 54).
     """
     codes, names = pd.factorize(entities)
-    count, groups = len(scores), len(names)
+    count = len(scores)
+    groups = len(names)
     if not 1 < groups < count:
         return float(count)
     ranks = pd.Series(scores).rank().to_numpy()

@@ -17,7 +17,10 @@ from perfcast.utils.errors import UserError
 from perfcast.utils.io import write_json
 from perfcast.utils.model_files import read_arrays, read_state
 
-RESULTS, OF_PAIR, YOUNG, AHEAD = "few results", "few results of the pair", "young task", "years ahead"
+RESULTS = "few results"
+OF_PAIR = "few results of the pair"
+YOUNG = "young task"
+AHEAD = "years ahead"
 """Names of the distances that belong to no group of columns."""
 
 _MAX_REFERENCES = 4000
@@ -181,15 +184,19 @@ class InDomainModel:
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read what `save` wrote."""
-        model, state = cls(), read_state(folder / "in_domain.json")
+        model = cls()
+        state = read_state(folder / "in_domain.json")
         model.columns = tuple(Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in state["columns"])
-        model.entity, model.results, model.pairs = state["entity"], state["results"], state.get("pairs", {})
+        model.entity = state["entity"]
+        model.results = state["results"]
+        model.pairs = state.get("pairs", {})
         model.first = {task: pd.Timestamp(day) for task, day in state.get("first", {}).items()}
         model.last = None if state["last"] is None else pd.Timestamp(state["last"])
         for name, columns in _by_group(feature_columns(model.columns)).items():
             arrays = read_arrays(folder / f"{name}.npz")
             encoder = TreeEncoder.from_state(state["encoders"][name], columns)
-            scales, references = arrays["scales"], arrays["references"]
+            scales = arrays["scales"]
+            references = arrays["references"]
             if scales.shape != (len(columns),) or references.shape[1:] != scales.shape or not (scales > 0).all():
                 fact = f"{name}.npz has shapes {scales.shape} and {references.shape}, or a scale of 0"
                 raise UserError(f"{folder} must have the {len(columns)} columns of {name}", fact, _AGAIN)
@@ -206,7 +213,8 @@ def gower_distances(row: np.ndarray, others: np.ndarray, numeric: np.ndarray) ->
     apart = np.subtract(others, row)
     np.minimum(np.abs(apart, out=apart), 1.0, out=apart)
     apart[np.isnan(apart)] = _UNKNOWN
-    missing, categorical = np.isnan(row), ~numeric
+    missing = np.isnan(row)
+    categorical = ~numeric
     apart[:, missing] = np.where(np.isnan(others[:, missing]), 0.0, _UNKNOWN)
     apart[:, categorical] = others[:, categorical] != row[categorical]
     apart[:, row == _IGNORED] = 0.0
@@ -235,7 +243,9 @@ class _Group:
     """The distinct training values of one group of columns."""
 
     def __init__(self, encoder: TreeEncoder, scales: np.ndarray, references: np.ndarray) -> None:
-        self.encoder, self.scales, self.references = encoder, scales, references
+        self.encoder = encoder
+        self.scales = scales
+        self.references = references
         self.numeric = np.ones(len(scales), dtype=bool)
         self.numeric[encoder.categorical_] = False
         # column by column, as they are compared

@@ -45,8 +45,12 @@ _REWEIGHTINGS = 3
 _PROBES = 32
 _BLOCK = 256
 _ALL = "everything"
-_STATE, _ERRORS, _TRAINED = "levels.json", "later_errors.parquet", "trained_labels.parquet"
-_OUTPUT, _ERROR, _MONTH = "output of the error", "error", "month of the error"
+_STATE = "levels.json"
+_ERRORS = "later_errors.parquet"
+_TRAINED = "trained_labels.parquet"
+_OUTPUT = "output of the error"
+_ERROR = "error"
+_MONTH = "month of the error"
 _BY_OUTPUT = " by output"
 
 TrainedLabels = Mapping[str, pd.Series]
@@ -64,7 +68,8 @@ def shared_labels(table: Table) -> pd.DataFrame:
     They are everything, the slices of the entity's group of columns (vendor, family), the entity, the entity with its
     set-up, its identity, and the columns with the tag LEVEL.
     """
-    frame, entity = table.frame, table.column_of(Tag.ENTITY)
+    frame = table.frame
+    entity = table.column_of(Tag.ENTITY)
     names = (*entity_slices(table), entity, *table.select(tag=Tag.LEVEL))
     text = {name: frame[name].astype(object).where(frame[name].notna(), np.nan) for name in dict.fromkeys(names)}
     labels = {_ALL: pd.Series(_ALL, index=frame.index), **text}
@@ -204,7 +209,8 @@ class ErrorLevels:
         self.variances = dict.fromkeys(groups, start / 8)
         self.noise = start / 4
         prior = _PRIOR_EFFECTS * start / 8
-        random, parts = np.random.default_rng(0), []
+        random = np.random.default_rng(0)
+        parts = []
         for number in np.unique(backtests):
             chosen = np.flatnonzero(backtests == number)
             if len(chosen) > _MAX_ROWS:
@@ -213,7 +219,8 @@ class ErrorLevels:
             probes = random.choice([-1.0, 1.0], (design.sizes.sum(), _PROBES))
             parts.append((design, errors[chosen], probes, np.ones(len(chosen))))
         for _ in range(_ITERATIONS):
-            before, parts = self.variances, self._iterate(parts, prior)
+            before = self.variances
+            parts = self._iterate(parts, prior)
             moved = [abs(np.log(self.variances[name] / value)) for name, value in before.items() if value > 1e-6]
             if not moved or max(moved) < _TOLERANCE:
                 break
@@ -225,13 +232,18 @@ class ErrorLevels:
 
     def _iterate(self, parts: list[tuple[_Design, np.ndarray, np.ndarray, np.ndarray]], prior: float) -> list[Any]:
         """Update the variances once. Returns: the parts with new weights of their rows."""
-        variances, count = self.as_array(), len(self.variances)
-        squares, freedom = np.full(count, prior), np.full(count, _PRIOR_EFFECTS)
-        noise, noise_freedom, updated = 0.0, 1.0, []
+        variances = self.as_array()
+        count = len(self.variances)
+        squares = np.full(count, prior)
+        freedom = np.full(count, _PRIOR_EFFECTS)
+        noise = 0.0
+        noise_freedom = 1.0
+        updated = []
         for design, errors, probes, weights in parts:
             factors, effects, matrix = design.solve(self, weights, errors)
             # the diagonal of the effects' covariance, by random signs (Hutchinson, 1989)
-            diagonal, groups = (factors.solve(probes) * probes).mean(axis=1), np.repeat(np.arange(count), design.sizes)
+            diagonal = (factors.solve(probes) * probes).mean(axis=1)
+            groups = np.repeat(np.arange(count), design.sizes)
             left_shares = np.bincount(groups, diagonal / design.shares, count) / variances
             count_known = np.clip(design.sizes - left_shares, 0.0, design.sizes)
             squares += np.bincount(groups, effects**2 / design.shares, count)
@@ -257,9 +269,11 @@ class ErrorLevels:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return `KnownErrors.predict` of every row, from the errors of rows of earlier months, (n,) each."""
         design = _Design(rows, self.variances, trained)
-        expected, factors = np.zeros(len(errors)), np.ones(len(errors))
+        expected = np.zeros(len(errors))
+        factors = np.ones(len(errors))
         for month in np.unique(months):
-            before, now = months < month, months == month
+            before = months < month
+            now = months == month
             known = KnownErrors(self, errors[before], rows.take(before), design.take(before))
             places = design.places[now]
             expected[now], factors[now] = known.predict_places(places, design.shares[places])
@@ -283,7 +297,10 @@ class KnownErrors:
         months: np.ndarray | None = None,
         trained: TrainedLabels = MappingProxyType({}),
     ) -> None:
-        self.levels, self.rows, self.months, self.trained = levels, rows, months, trained
+        self.levels = levels
+        self.rows = rows
+        self.months = months
+        self.trained = trained
         self.errors = np.clip(errors, -_MAX_ERROR, _MAX_ERROR)
         self._design = design or _Design(rows, levels.variances, trained)
 
@@ -325,8 +342,11 @@ class KnownErrors:
 
     def covariance(self, rows: ErrorRows) -> np.ndarray:
         """Return the covariances of the errors of rows that known errors leave, (n, n)."""
-        levels, keys, count = self.levels, rows.keys(), len(rows.outputs)
-        places, covariances = self._design.place(keys), levels.noise * np.eye(count)
+        levels = self.levels
+        keys = rows.keys()
+        count = len(rows.outputs)
+        places = self._design.place(keys)
+        covariances = levels.noise * np.eye(count)
         prior_shares = self._prior_shares(keys)
         for number, (name, variance) in enumerate(levels.variances.items()):
             codes = np.where(places[:, number] < 0, pd.factorize(pd.Series(keys[name], dtype=object))[0], -1)
@@ -341,7 +361,8 @@ class KnownErrors:
     def correlations(self, rows: ErrorRows) -> np.ndarray:
         """Return correlations of errors, (n, n), by which differences are narrowed as `predict` narrows errors."""
         unknown = KnownErrors(self.levels, np.zeros(0), rows.take(np.zeros(0, dtype=int)), trained=self.trained)
-        before, after = unknown.covariance(rows), self.covariance(rows)
+        before = unknown.covariance(rows)
+        after = self.covariance(rows)
         shares = np.diag(before) * (np.diag(after) / np.diag(before)) ** WIDTH_POWER
         spreads = [np.add.outer(np.diag(each), np.diag(each)) - 2 * each for each in (before, after)]
         np.fill_diagonal(spreads[0], 1.0)
@@ -352,8 +373,10 @@ class KnownErrors:
 
     def add_one(self, rows: ErrorRows, error: float) -> tuple[np.ndarray, np.ndarray]:
         """Return what one more error of each row does to all rows: shifts and factors of the widths, (n, n) each."""
-        covariances, noise = self.covariance(rows), self.levels.noise
-        variances, weights = np.diag(covariances), np.ones(len(covariances))
+        covariances = self.covariance(rows)
+        noise = self.levels.noise
+        variances = np.diag(covariances)
+        weights = np.ones(len(covariances))
         for _ in range(_REWEIGHTINGS):
             totals = variances - noise + noise / weights
             weights = self.levels._weigh(error * noise / weights / totals)
@@ -375,8 +398,10 @@ class KnownErrors:
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read what `save` wrote."""
-        levels, state = ErrorLevels(), read_state(folder / _STATE)
-        levels.variances, levels.noise = dict(state["variances"]), float(state["noise"])
+        levels = ErrorLevels()
+        state = read_state(folder / _STATE)
+        levels.variances = dict(state["variances"])
+        levels.noise = float(state["noise"])
         frame = read_parquet(folder / _ERRORS)
         outputs, errors, months = (frame.pop(name).to_numpy() for name in (_OUTPUT, _ERROR, _MONTH))
         # champions of earlier versions have no labels of their training

@@ -17,7 +17,8 @@ def weighted_medians(values: np.ndarray, owners: np.ndarray, weights: np.ndarray
     Shapes: values, owners and weights (k,); owners are numbered from 0, each has a value, weights sum to 1 per owner.
     """
     order = np.lexsort((values, owners))
-    ordered, numbers = values[order], owners[order]
+    ordered = values[order]
+    numbers = owners[order]
     sums = np.cumsum(weights[order])
     starts = np.searchsorted(numbers, np.arange(numbers[-1] + 1))
     before = np.concatenate([[0.0], sums])[starts][numbers]
@@ -55,14 +56,16 @@ def mixture_quantiles(
     """
     count = int(owners.max()) + 1
     widest = errors * max(max(values) for values in scores.values())
-    low, high = np.full(count, np.inf), np.full(count, -np.inf)
+    low = np.full(count, np.inf)
+    high = np.full(count, -np.inf)
     np.minimum.at(low, owners, medians - widest)
     np.maximum.at(high, owners, medians + widest)
     keys = [output if output in scores else "" for output in map(str, outputs)]
     parts = {key: np.flatnonzero(np.asarray(keys, dtype=object) == key) for key in dict.fromkeys(keys)}
     wanted = np.array(levels)
     below, above = (np.repeat(ends[:, None], len(levels), axis=1) for ends in (low, high))
-    inside, shares = np.empty((len(medians), len(levels))), np.empty((count, len(levels)))
+    inside = np.empty((len(medians), len(levels)))
+    shares = np.empty((count, len(levels)))
     curves = {key: (np.asarray(scores[key], dtype=float), np.linspace(0, 1, len(scores[key]))) for key in parts}
     for _ in range(_STEPS):
         middle = (below + above) / 2
@@ -73,5 +76,6 @@ def mixture_quantiles(
         probabilities = weights[:, None] * (0.5 + 0.5 * np.sign(gaps) * inside)
         for column in range(len(levels)):
             shares[:, column] = np.bincount(owners, probabilities[:, column], minlength=count)
-        below, above = np.where(shares < wanted, middle, below), np.where(shares < wanted, above, middle)
+        below = np.where(shares < wanted, middle, below)
+        above = np.where(shares < wanted, above, middle)
     return np.asarray((below + above) / 2)

@@ -39,9 +39,12 @@ def _places(predictions: pd.DataFrame, table: Table) -> np.ndarray:
 
 def count_trained(table: Table, rows: np.ndarray) -> TrainedLabels:
     """Return how many submissions of the rows that a predictor is trained on, (n,) bool, have each label."""
-    frame, labels = table.frame, shared_labels(table)
+    frame = table.frame
+    labels = shared_labels(table)
     units = frame[(table.select(tag=Tag.BLOCK) or [table.column_of(Tag.ROW)])[0]].astype(str).to_numpy(dtype=object)
-    parts, outputs, counted = list[pd.DataFrame](), list[np.ndarray](), list[np.ndarray]()
+    parts = list[pd.DataFrame]()
+    outputs = list[np.ndarray]()
+    counted = list[np.ndarray]()
     for target in table.select(role=Role.TARGET):
         measured = rows & frame[target].notna().to_numpy()
         parts.append(labels[measured])
@@ -61,7 +64,8 @@ def fit_levels(
     backtests: pd.DataFrame, table: Table, trained: Mapping[int, TrainedLabels] = MappingProxyType({})
 ) -> ErrorLevels:
     """Fit the levels of errors to backtests of a predictor; `trained` has the labels of each one's training."""
-    errors, numbers = log_errors(backtests), backtests["backtest"].to_numpy()
+    errors = log_errors(backtests)
+    numbers = backtests["backtest"].to_numpy()
     return ErrorLevels().fit(errors, error_rows(backtests, table), numbers, trained)
 
 
@@ -76,7 +80,9 @@ def roll_predictions(levels: ErrorLevels, predictions: pd.DataFrame, table: Tabl
     """Return predictions of a frozen predictor, each corrected by the errors of earlier months of its group `by`."""
     parts = []
     for _, part in predictions.groupby(by, sort=False):
-        errors, rows, months = log_errors(part), error_rows(part, table), months_of(part, table)
+        errors = log_errors(part)
+        rows = error_rows(part, table)
+        months = months_of(part, table)
         expected, factors = levels.roll(errors, rows, months, count_earlier(part, table))
         parts.append(part.assign(**{"predicted": part["predicted"] * np.exp(expected), REMAINING: factors}))
     return pd.concat(parts, ignore_index=True)

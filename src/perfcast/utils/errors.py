@@ -20,7 +20,9 @@ class UserError(ValueError):
     """
 
     def __init__(self, requirement: str, fact: str, remedy: str = "") -> None:
-        self.requirement, self.fact, self.remedy = requirement, fact, remedy
+        self.requirement = requirement
+        self.fact = fact
+        self.remedy = remedy
         # a requirement of one word is the field alone: "cores: 24 is more than 16"
         text = f"{requirement}{', but' if ' ' in requirement else ':'} {fact}"
         if remedy:

@@ -99,7 +99,8 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-_OWN, _SETTLED = "perfcast-temporary-", 60.0
+_OWN = "perfcast-temporary-"
+_SETTLED = 60.0
 """Beginning of the names of temporary folders, and seconds after which one without a lock has lost its process."""
 
 

@@ -25,6 +25,7 @@ def default_project(folder: Path) -> Path:
 
 def default_champion(results: Path, dataset: str) -> Path:
     """Return the folder of a run's champion; where nobody named a run and there is none, that of the package."""
-    folder, packaged = results / "champion" / dataset, CHAMPIONS / dataset
+    folder = results / "champion" / dataset
+    packaged = CHAMPIONS / dataset
     stands_in = results == Path("results") and not folder.exists() and packaged.is_dir()
     return packaged if stands_in else folder

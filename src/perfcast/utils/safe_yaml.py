@@ -63,7 +63,8 @@ def read_yaml_text(text: str, source: str, *, references: bool = False) -> Any:
     except RecursionError:
         raise UserError(f"{source} must be YAML of plain values", "it is nested too deep") from None
     except YAMLError as error:
-        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None)
         where = f"line {mark.line + 1}: " if mark else ""
         problem = "a name is repeated" if isinstance(error, DuplicateKeyError) else problem
         raise UserError(f"{source} must be YAML", f"{where}{problem or error}") from None

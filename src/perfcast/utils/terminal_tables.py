@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from io import StringIO
 from typing import Literal
 
-_MIN_WIDTH, _GAP, _SHORT_CELL = 40, 2, 14
+_MIN_WIDTH = 40
+_GAP = 2
+_SHORT_CELL = 14
 """Least width of a terminal, spaces before a column, and letters up to which a cell, such as an interval, is whole."""
 _PIPE_TEXT_WIDTH = 118
 """Width of running text where the output is no terminal."""

@@ -159,7 +159,8 @@ def find_subsets(artifacts: Artifacts, split: str, frame: pd.DataFrame) -> np.nd
 
 def _look_up(table: pd.DataFrame, frame: pd.DataFrame, column: str) -> tuple[np.ndarray, np.ndarray]:
     """Return the cells of a table by the rows of a frame and one of its columns, and whether the table has them."""
-    lines, columns = table.index.get_indexer(pd.Index(frame["row"])), table.columns.get_indexer(pd.Index(frame[column]))
+    lines = table.index.get_indexer(pd.Index(frame["row"]))
+    columns = table.columns.get_indexer(pd.Index(frame[column]))
     return table.to_numpy()[lines, columns], (lines >= 0) & (columns >= 0)
 
 
@@ -173,10 +174,8 @@ def check_backtest_rows(artifacts: Artifacts) -> CheckReport:
             continue
         count += len(frame)
         subset = find_subsets(artifacts, run.split, frame)
-        tested, outside = (
-            int((subset == "test").sum()),
-            int(np.logical_and.reduce([subset != name for name in TRAINING_SUBSETS]).sum()),
-        )
+        tested = int((subset == "test").sum())
+        outside = int(np.logical_and.reduce([subset != name for name in TRAINING_SUBSETS]).sum())
         if tested:
             findings.append(f"{run.name}: {tested} backtest rows are test rows of the same fold")
         if outside > tested:
@@ -273,7 +272,8 @@ def _digests(frame: pd.DataFrame) -> dict[int, str]:
 
 def _are_related(left: Run, right: Run) -> bool:
     """Return whether two runs have a common base class and different backtests."""
-    first, second = _bases(left), _bases(right)
+    first = _bases(left)
+    second = _bases(right)
     shared = {base for base in first & second if issubclass(base, Predictor) and base is not Predictor}
     if not shared:
         return False
@@ -295,7 +295,8 @@ def _bases(run: Run) -> set[type]:
 
 def check_bridge(artifacts: Artifacts) -> CheckReport:
     """Count the results of its own entity that the estimator of each row was fitted on, and compare the tasks."""
-    bridge, table = artifacts.table.facts.get(BRIDGE), artifacts.table
+    bridge = artifacts.table.facts.get(BRIDGE)
+    table = artifacts.table
     if bridge is None:
         return CheckReport("no estimates by another dataset's champion")
     known = table.frame[bridge["known"]] > 0

@@ -31,7 +31,9 @@ def check_shuffled_target(artifacts: Artifacts) -> CheckReport:
     store. It does not find a feature that encodes the score, because that relation is shuffled too.
     Source: permutation of labels as a negative control (Ojala and Garriga, 2010, J. Mach. Learn. Res. 11).
     """
-    table, split, control = artifacts.table, artifacts.first_split(), artifacts.control
+    table = artifacts.table
+    split = artifacts.first_split()
+    control = artifacts.control
     rng = np.random.default_rng(artifacts.seed)
     part = artifacts.folds(split).iloc[:, 0].to_numpy()
     tasks = table.frame[table.column_of(Tag.TASK)].astype(str)
@@ -41,7 +43,8 @@ def check_shuffled_target(artifacts: Artifacts) -> CheckReport:
         return CheckReport(f"fewer than {MIN_ROWS} rows on {split}: too few to train {control.name}")
     # a task of few rows, such as a new device with ten results, is not subsampled: it could vanish
     small_tasks = allowed & (tasks.map(tasks[allowed].value_counts()) <= SMALL_TASK).to_numpy()
-    training, testing = small_tasks | _subsample(allowed & ~small_tasks, rng), _subsample(tested, rng)
+    training = small_tasks | _subsample(allowed & ~small_tasks, rng)
+    testing = _subsample(tested, rng)
     errors = np.empty((control.shuffles, 2))
     for number in range(control.shuffles):
         shuffled = _shuffled(table, training, rng)

@@ -67,7 +67,8 @@ def _texts_of(frame: pd.DataFrame, column: Column) -> tuple[np.ndarray, list[str
     """Return texts of a categorical column, not all of them different, and which one every row has, -1 for none."""
     values = frame[column.name].array
     if isinstance(values, pd.Categorical):
-        positions, distinct = values.codes, np.asarray(values.categories, dtype=object)
+        positions = values.codes
+        distinct = np.asarray(values.categories, dtype=object)
     else:
         positions, distinct = pd.factorize(np.asarray(values, dtype=object))
     # Few distinct values are in many rows: each is converted to text once.

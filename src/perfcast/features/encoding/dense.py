@@ -17,7 +17,8 @@ import pandas as pd
 from perfcast.features.encoding.columns import codes, fit_vocabulary, labels, number_matrix, number_values, numbers
 from perfcast.schema.table import Column, Kind
 
-MISSING_CODE, UNKNOWN_CODE = 0, 1
+MISSING_CODE = 0
+UNKNOWN_CODE = 1
 """Codes of a missing category, and of a rare one or one that training did not have."""
 
 _MIN_DEVIATION = 0.15
@@ -44,9 +45,12 @@ class NumberStatistics:
             return cls(False, 0.0, 0.0, 0.0, 0.0, 0.0, False)
         log = log and bool((present > 0).all())
         present = np.log(present) if log else present
-        center, spread = float(present.mean()), float(present.std())
+        center = float(present.mean())
+        spread = float(present.std())
         # Rounding leaves a constant column a spread of about 1e-16 of its size; dividing by that would be noise.
-        low, median, high = float(present.min()), float(np.median(present)), float(present.max())
+        low = float(present.min())
+        median = float(np.median(present))
+        high = float(present.max())
         scale = max(spread, _MIN_DEVIATION * (high - low)) if spread > 1e-9 * max(1.0, abs(center)) else 0.0
         return cls(log, center, scale, median, low, high, len(present) < len(values))
 
@@ -108,7 +112,9 @@ class LinearEncoder:
     """
 
     def __init__(self, *, log: bool = True, clip: float = 1.0, min_count: int = 5) -> None:
-        self.log, self.clip, self.min_count = log, clip, min_count
+        self.log = log
+        self.clip = clip
+        self.min_count = min_count
         self.columns_: tuple[Column, ...] = ()
         self.states_: dict[str, NumberStatistics | CategoryVocabulary] = {}
 
@@ -169,7 +175,8 @@ class TreeEncoder:
     """
 
     def __init__(self, *, impute: bool = False, min_count: int = 1) -> None:
-        self.impute, self.min_count = impute, min_count
+        self.impute = impute
+        self.min_count = min_count
         self.columns_: tuple[Column, ...] = ()
         self.vocabularies_: dict[str, list[str]] = {}
         self.imputed_: dict[str, float] = {}
@@ -178,7 +185,9 @@ class TreeEncoder:
     def fit(self, frame: pd.DataFrame, columns: Sequence[Column]) -> Self:
         """Learn the vocabularies and the values that stand for missing ones from training rows."""
         self.columns_ = tuple(sorted(columns, key=lambda column: column.name))
-        self.vocabularies_, self.imputed_, self._orders = {}, {}, {}
+        self.vocabularies_ = {}
+        self.imputed_ = {}
+        self._orders = {}
         for column in self.columns_:
             if column.kind is Kind.CATEGORICAL:
                 self.vocabularies_[column.name], _ = fit_vocabulary(labels(frame, column), self.min_count)
@@ -234,5 +243,6 @@ class TreeEncoder:
         """Build the encoder that gave `state` for these declarations."""
         encoder = cls(impute=state["impute"], min_count=state["min_count"])
         encoder.columns_ = tuple(sorted(columns, key=lambda column: column.name))
-        encoder.vocabularies_, encoder.imputed_ = dict(state["vocabularies"]), dict(state["imputed"])
+        encoder.vocabularies_ = dict(state["vocabularies"])
+        encoder.imputed_ = dict(state["imputed"])
         return encoder

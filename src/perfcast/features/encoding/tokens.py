@@ -53,7 +53,9 @@ def gram_rows(texts: list[str], known: dict[str, int]) -> np.ndarray:
     return rows
 
 
-UNKNOWN, MISSING, FIRST_KNOWN = 0, 1, 2
+UNKNOWN = 0
+MISSING = 1
+FIRST_KNOWN = 2
 """Codes of a categorical token: a value absent from training, no value, and where the vocabulary starts."""
 
 
@@ -198,7 +200,8 @@ class TokenEncoder:
         """Encode rows; values never seen, missing or far out are encoded without an error."""
         # many rows column by column, so that there is no second matrix of all numbers in double precision
         shape = (len(frame), len(self.numbers))
-        values, missing = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.float32)
+        values = np.empty(shape, dtype=np.float32)
+        missing = np.empty(shape, dtype=np.float32)
         at_once = max(1, _READ_AT_ONCE // max(1, len(frame)))
         for start in range(0, len(self.numbers), at_once):
             block = self.numbers[start : start + at_once]
@@ -211,9 +214,11 @@ class TokenEncoder:
 
     def _encode_categories(self, frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         shape = (len(frame), len(self.categories))
-        codes, strings = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
+        codes = np.zeros(shape, dtype=np.int64)
+        strings = np.zeros(shape, dtype=np.int64)
         blocks = [np.zeros((1, 1), dtype=np.int64)]
-        height, first_gram = 1, 1
+        height = 1
+        first_gram = 1
         for position, category in enumerate(self.categories):
             places, texts = distinct_labels(frame, category.column)
             known = {value: FIRST_KNOWN + i for i, value in enumerate(category.vocabulary)}

@@ -85,7 +85,8 @@ class LightgbmPredictor(BoostingPredictor):
         # Similar rows take the same paths through trees that are still in the cache: nearly twice as fast.
         frequent = np.argsort(model.feature_importance(), kind="stable")[-_SORT_COLUMNS:]
         order = np.lexsort(encoded[:, frequent].T)
-        ordered, logs = encoded[order], np.empty(len(encoded))
+        ordered = encoded[order]
+        logs = np.empty(len(encoded))
         logs[order] = sum(
             model.predict(ordered, start_iteration=start, num_iteration=_TREES, num_threads=self.n_jobs)
             for start in range(0, model.num_trees(), _TREES)

@@ -46,7 +46,8 @@ class TargetScale:
     @classmethod
     def fit(cls, tasks: np.ndarray, logs: np.ndarray) -> Self:
         """Measure center and spread. Shapes: tasks (n,) text, logs (n, targets), NaN where not measured."""
-        centers, spreads = {_ALL: [0.0] * logs.shape[1]}, {_ALL: [1.0] * logs.shape[1]}
+        centers = {_ALL: [0.0] * logs.shape[1]}
+        spreads = {_ALL: [1.0] * logs.shape[1]}
         for task in [_ALL, *sorted(set(tasks.tolist()) - {_ALL})]:
             selected = logs if task == _ALL else logs[tasks == task]
             pairs = [_center_spread(column, centers[_ALL][i], spreads[_ALL][i]) for i, column in enumerate(selected.T)]
@@ -123,7 +124,8 @@ def _ridge(inputs: np.ndarray, logs: np.ndarray, alpha: float) -> np.ndarray:
         measured = ~np.isnan(values)
         if not measured.any():
             continue
-        X, center = inputs[measured], values[measured].mean()
+        X = inputs[measured]
+        center = values[measured].mean()
         gram = X.T @ X / len(X)
         shrink = np.full(len(gram), alpha)
         shrink[0] = 1e-9
@@ -177,10 +179,13 @@ class NeuralPredictor(TrainingConfig, Predictor):
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         measured_rows(log_y, self.targets_)
         everything = _Subset(X, task_labels(X, self.columns_), log_y)
-        alpha, config, first = DEFAULT_ALPHA, self.training_config(), None
+        alpha = DEFAULT_ALPHA
+        config = self.training_config()
+        first = None
         self.validation_mape_ = float("nan")
         if validation.any() and not validation.all():
-            fitting, held_out = everything.select(~validation), everything.select(validation)
+            fitting = everything.select(~validation)
+            held_out = everything.select(validation)
             alpha = self._choose_alpha(fitting, held_out)
             if self.early_stopping:
                 first = self._fit_step(fitting, held_out, config, alpha)
@@ -195,7 +200,8 @@ class NeuralPredictor(TrainingConfig, Predictor):
         if not self.linear_skip:
             return DEFAULT_ALPHA
         encoder = self.encoder_class().fit(fitting.X, self.columns_)
-        fitted, validated = encoder.transform(fitting.X), encoder.transform(validation.X)
+        fitted = encoder.transform(fitting.X)
+        validated = encoder.transform(validation.X)
         errors = {}
         for alpha in ALPHAS:
             skip = LinearSkip.fit(fitted, fitting.tasks, fitting.logs, alpha)
@@ -209,7 +215,8 @@ class NeuralPredictor(TrainingConfig, Predictor):
         from perfcast.training.lightning_modules import train  # seconds of imports, which no prediction needs
 
         self.encoder_ = self.encoder_class().fit(training.X, self.columns_)
-        tokens, n_outputs = self.encoder_.transform(training.X), training.logs.shape[1]
+        tokens = self.encoder_.transform(training.X)
+        n_outputs = training.logs.shape[1]
         if self.linear_skip:
             self.skip_ = LinearSkip.fit(tokens, training.tasks, training.logs, alpha)
         else:

@@ -170,7 +170,8 @@ def draw_dots(panel: Axes, evaluation: Evaluation, split: str, metric: str = "",
         row = evaluation.value(split, name, metric=metric)
         if row is None or not np.isfinite(row["value"]):
             continue
-        at, style = (row["value"], position), styles[name]
+        at = (row["value"], position)
+        style = styles[name]
         if np.isfinite(row["low"]):
             panel.plot([row["low"], row["high"]], [position] * 2, color=style["color"])
         panel.plot(*at, linestyle="none", **style)

@@ -29,7 +29,9 @@ from perfcast.schema.display_names import column_label, metric_label
 from perfcast.splits import split_label
 
 _VALUES = 14
-_SOME, _MANY, _VERY_MANY = 0.9, 1.8, 3.2
+_SOME = 0.9
+_MANY = 1.8
+_VERY_MANY = 3.2
 """Decades of a narrow axis above which its labels would touch."""
 
 
@@ -127,7 +129,8 @@ def _draw_slices(evaluation: Evaluation, names: Sequence[str]) -> Figure | None:
             counts = part.drop_duplicates("value").set_index("value")["rows"]
             look = {"ha": "right", "va": "center", "fontsize": 6.5, "color": MUTED}
             for position, value in enumerate(values[name]):
-                shown, place = f"{counts.get(value, 0):,}", panel.get_yaxis_transform()
+                shown = f"{counts.get(value, 0):,}"
+                place = panel.get_yaxis_transform()
                 panel.annotate(shown, (1.0, position), xycoords=place, **look)
             panel.set_ylim(len(mine) - 0.4, -0.6)
             plain_axis(panel, "x", unit=f" {evaluation.error_unit}", log=True)
@@ -178,7 +181,8 @@ _COLORS = ListedColormap(colormaps["viridis_r"](np.linspace(0.1, 0.75, 64)))
 )
 def measured_against_predicted(evaluation: Evaluation) -> Figure | None:
     """Draw one panel per split and predictor, rows counted in hexagons to keep the file small."""
-    splits, predictors = evaluation.splits, select_leaders(evaluation.ranking(), 2)
+    splits = evaluation.splits
+    predictors = select_leaders(evaluation.ranking(), 2)
     side = (WIDTH - 0.6) / max(4, len(splits))
     figure = Figure(figsize=(WIDTH, 0.92 * side * len(predictors) + 0.5), layout="constrained")
     grid = figure.subplots(len(predictors), len(splits), squeeze=False, sharex="col", sharey="col")
