@@ -10,7 +10,6 @@ import numpy as np
 
 from perfcast.evaluation import AVERAGE, BASELINE, Evaluation
 from perfcast.evaluation.error_metrics import clear_winner
-from perfcast.evaluation.run_predictions import SHIFT, YEAR
 from perfcast.evaluation.supplementary_tables import LEVEL_LABELS
 from perfcast.report.text_tables import (
     EMPTY,
@@ -22,7 +21,7 @@ from perfcast.report.text_tables import (
     number,
     split_heading,
 )
-from perfcast.schema.display_names import column_label, metric_label
+from perfcast.schema.display_names import metric_label
 from perfcast.schema.metric_names import POINTS
 from perfcast.splits import split_label
 
@@ -30,7 +29,7 @@ _OTHERS = ("p90", "r2", "spearman", "pairs")
 _INTERVALS = ("coverage", "width", "interval_score")
 _PERCENT = (*POINTS, "mape", "medape", "p90", *_INTERVALS)
 _MIN_ROWS = 20
-"""Rows of a slice below which it is not listed, and its coverage is not flagged."""
+"""Rows below which a coverage is not flagged."""
 TOLERANCE = 2.0
 """Percentage points around the level within which a coverage is not flagged."""
 
@@ -162,26 +161,18 @@ def _difference(row: Mapping[Hashable, Any]) -> Cell:
 
 
 def calibration_tables(evaluation: Evaluation, predictor: str) -> list[TextTable]:
-    """Return coverage and width by task, by every vendor column, by year and by shift; empty without intervals."""
+    """Return coverage and width by task; none without intervals."""
     caption = (
         f"Share of the measured scores inside their {100 * evaluation.level:g} % interval, below it the median width "
         "and the number of rows"
     )
-    average = "average over tasks" if len(evaluation.tasks) > 1 else AVERAGE
-    labels = {task: task for task in evaluation.tasks if len(evaluation.tasks) > 1} | {AVERAGE: average}
-    tables = {"task": [_task_line(evaluation, predictor, task, label) for task, label in labels.items()]}
-    for name in (*evaluation.vendor_slices, YEAR, SHIFT):
-        tables[name] = _slice_lines(evaluation, predictor, name)
-    shown = {
-        name: lines for name, lines in tables.items() if any(cell != EMPTY for _, *cells in lines for cell in cells)
-    }
-    made: list[TextTable] = []
-    for label, lines in ((column_label(name), lines) for name, lines in shown.items()):
-        title = f"Coverage and width by {label}"
-        fold = f"By {label}, {count(len(lines), 'line')}"
-        headings: Line = [label, *map(split_heading, evaluation.splits)]
-        made.append(TextTable(title, caption, headings, lines, fold=fold, open=not made))
-    return made
+    labels = {AVERAGE: AVERAGE}
+    if len(evaluation.tasks) > 1:
+        labels = {task: task for task in evaluation.tasks} | {AVERAGE: "average over tasks"}
+    lines = [_task_line(evaluation, predictor, task, label) for task, label in labels.items()]
+    headings: Line = ["task", *map(split_heading, evaluation.splits)]
+    is_known = any(cell != EMPTY for _, *cells in lines for cell in cells)
+    return [TextTable("Coverage and width by task", caption, headings, lines)] if is_known else []
 
 
 def _task_line(evaluation: Evaluation, predictor: str, task: str, label: str) -> Line:
@@ -193,23 +184,6 @@ def _task_line(evaluation: Evaluation, predictor: str, task: str, label: str) ->
         else:
             line.append(_coverage(evaluation, coverage["value"], width["value"], coverage["rows"]))
     return line
-
-
-def _slice_lines(evaluation: Evaluation, predictor: str, name: str) -> list[Line]:
-    """Return one line per value of a slice; a value without a split of enough rows is left out."""
-    frame = evaluation.tables["slices"]
-    frame = frame[(frame["slice"] == name) & (frame["predictor"] == predictor) & frame["coverage"].notna()]
-    counts = frame.groupby("value")["rows"].max()
-    values = sorted(counts.index) if name == YEAR else counts.sort_values(ascending=False, kind="stable").index
-    cells = {
-        (row["split"], row["value"]): _coverage(evaluation, row["coverage"], row["width"], row["rows"])
-        for row in frame.to_dict("records")
-    }
-    return [
-        [str(value), *(cells.get((split, value), EMPTY) for split in evaluation.splits)]
-        for value in values
-        if counts[value] >= _MIN_ROWS
-    ]
 
 
 def _coverage(evaluation: Evaluation, coverage: float, width: float, rows: int) -> Cell:
