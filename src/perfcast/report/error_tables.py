@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -102,21 +101,6 @@ def described_section(evaluation: Evaluation) -> Section:
     return Section("described", "Machines as users describe them", [table] if lines else [])
 
 
-def _predictor_table(
-    evaluation: Evaluation,
-    caption: str,
-    groups: Sequence[str],
-    metrics: Mapping[str, str],
-    cell: Callable[[str, str, str], Cell],
-) -> TextTable:
-    """Return predictors by groups and, in each group, by metrics with their labels."""
-    columns = [(group, metric) for group in groups for metric in metrics]
-    lines: list[Line] = [[name, *(cell(name, *column) for column in columns)] for name in evaluation.ranking()]
-    headings = ["predictor", *metrics.values()]
-    groups_of = list(map(split_heading, groups))
-    return TextTable(caption, caption, headings, lines, groups=groups_of, style="sortable")
-
-
 def _metric_table(
     evaluation: Evaluation,
     caption: str,
@@ -128,31 +112,39 @@ def _metric_table(
     fold: str = "",
 ) -> TextTable:
     """Return the metrics of predictors by splits, or by the tasks of one split; the noise floor is among the notes."""
+    paired = evaluation.tables["paired"]
+    if split:
+        groups = {task: (split, task) for task in evaluation.tasks}
+    else:
+        groups = {name: (name, AVERAGE) for name in evaluation.splits}
+    columns = [(*place, metric) for place in groups.values() for metric in metrics]
+    best = {column: clear_winner(paired, *column) if winners else None for column in columns}
 
-    def place(group: str) -> tuple[str, str]:
-        return (split, group) if split else (group, AVERAGE)
-
-    groups = evaluation.tasks if split else evaluation.splits
-    columns = [(group, metric) for group in groups for metric in metrics]
-    best = {
-        column: clear_winner(evaluation.tables["paired"], *place(column[0]), column[1]) for column in columns if winners
-    }
-
-    def cell(name: str, group: str, metric: str) -> Cell:
-        row = evaluation.value(place(group)[0], name, place(group)[1], metric)
+    def cell(name: str, column: tuple[str, str, str]) -> Cell:
+        of_split, task, metric = column
+        row = evaluation.value(of_split, name, task, metric)
         if row is None or not np.isfinite(row["value"]):
             return EMPTY
         note = (f"{number(row['low'])}–{number(row['high'])}",) if notes and np.isfinite(row["low"]) else ()
         text = number(row["value"]) if metric in _PERCENT else f"{row['value']:.3f}"
-        return Cell(text, note, float(row["value"]), "best" if best.get((group, metric)) == name else "")
+        return Cell(text, note, float(row["value"]), "best" if best[column] == name else "")
 
-    labels = {metric: metric_label(metric, short=True) for metric in metrics}
-    table = replace(_predictor_table(evaluation, caption, groups, labels, cell), fold=fold)
-    if not notes or evaluation.tables["noise"].empty or evaluation.error_unit != "%":
-        return table  # the floor is in %
-    floors = {row["task"]: row for row in evaluation.tables["noise"].to_dict("records")}
-    values = [floors.get(place(group)[1], {}).get(f"{metric}_floor", np.nan) for group, metric in columns]
-    return replace(table, foot=[["noise floor", *map(number, values)]])
+    foot: list[Line] = []
+    noise = evaluation.tables["noise"]
+    if notes and len(noise) and evaluation.error_unit == "%":  # the floor is in %
+        floors = {row["task"]: row for row in noise.to_dict("records")}
+        values = [floors.get(task, {}).get(f"{metric}_floor", np.nan) for _, task, metric in columns]
+        foot.append(["noise floor", *map(number, values)])
+    return TextTable(
+        caption,
+        caption,
+        ["predictor", *(metric_label(metric, short=True) for metric in metrics)],
+        [[name, *(cell(name, column) for column in columns)] for name in evaluation.ranking()],
+        groups=list(map(split_heading, groups)),
+        foot=foot,
+        fold=fold,
+        style="sortable",
+    )
 
 
 def _difference(row: Mapping[Hashable, Any]) -> Cell:

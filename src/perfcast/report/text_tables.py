@@ -23,15 +23,15 @@ _CONTROL = ("control_error", "chance_error", "better", "shuffles")
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: text, smaller notes, and the number that sorts it.
-
-    `mark` is "best" for a clear winner, "low" or "high" for a coverage outside its tolerance.
-    """
+    """One cell."""
 
     text: str
     notes: tuple[str, ...] = ()
+    """Lines in smaller letters below the text."""
     key: float | None = None
+    """Number that sorts the cell."""
     mark: str = ""
+    """best: a clear winner; low or high: a coverage outside its tolerance."""
 
 
 EMPTY = Cell("–")
@@ -42,22 +42,23 @@ Line = list[str | Cell]
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table: `lines` have a cell for each of `headings`, the first of a line names it.
-
-    `label` names the table for screen readers. `groups` head the columns after the first, each with an equal number of
-    them. Columns at the places `words` are aligned left. Tables that follow each other with the same `fold` are folded
-    together under that title.
-    """
+    """A table; the first cell of a line names it."""
 
     label: str
+    """Name of the table for screen readers."""
     caption: str
     headings: Sequence[str | Cell]
     lines: Sequence[Sequence[str | Cell]]
+    """Lines with a cell for each heading."""
     groups: Sequence[str | Cell] = ()
+    """Headings above the columns after the first, each above an equal number of them."""
     foot: Sequence[Sequence[str | Cell]] = ()
     words: Sequence[int] = ()
+    """Places of columns that are aligned left."""
     fold: str = ""
+    """Title under which tables that follow each other are folded together."""
     open: bool = False
+    """Whether that fold is open."""
     style: str = ""
 
     @property
@@ -68,13 +69,16 @@ class TextTable:
 
 @dataclass(frozen=True)
 class Section:
-    """One section of a dataset: its title, the data of its template, by default `<name>.html`, and a text before it."""
+    """One section of the page of a dataset."""
 
     name: str
     title: str
     data: Any
+    """Content that the template shows; a section without any is left out."""
     text: str = ""
+    """Text before the content."""
     template: str = ""
+    """Name of the template, by default that of the section."""
 
 
 def text_section(name: str, title: str, text: str, tables: Sequence[TextTable]) -> Section:
