@@ -11,7 +11,6 @@ import pytest
 from own_table import own_table
 from small_project import REPOSITORY, call
 
-TOP = REPOSITORY / "tests"
 TESTS = [
     f"tests/contract/test_{name}.py"
     for name in ("predictors", "datasets", "domains", "experiments", "sources", "splits")
@@ -20,9 +19,9 @@ TESTS = [
 
 @pytest.mark.slow
 def test_new_files_pass_the_contract(tmp_path: Path) -> None:
-    for part in ("src", "conf", "tests/contract", "docs/_site", "data/embedded"):
+    for part in ("src", "conf", "tests/contract", "tests/support", "docs/_site", "data/embedded"):
         shutil.copytree(REPOSITORY / part, tmp_path / part, ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
-    for file in ("pyproject.toml", "params.yaml", *(path.relative_to(REPOSITORY) for path in TOP.glob("*.py"))):
+    for file in ("pyproject.toml", "params.yaml", "tests/conftest.py"):
         shutil.copy(REPOSITORY / file, tmp_path / file)
     own_table().to_csv(tmp_path / "mine.csv", index=False)
     call(tmp_path, "perfcast", "new", "predictor", "mean_score", cold=True)

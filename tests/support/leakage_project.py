@@ -21,7 +21,7 @@ from perfcast.schema.table import Column, Kind, Role, Tag, build_table
 from perfcast.schema.table_files import read_table, write_table
 from perfcast.utils.io import write_json
 
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[2]
 SPLITS = ("random", "forward_2023", "rolling_2023")
 PREDICTORS = {"nearest": (0,), "ridge": (0,), "random_forest": (0, 1)}
 COLUMNS = (

@@ -27,7 +27,7 @@ def write_metrics(folder: Path, out: Path, predictors: list[str]) -> None:
     table_file, folds_file = folder / "table.parquet", folder / "split.parquet"
     table, out = read_table(table_file), out.with_suffix("")
     for predictor in predictors:
-        conf = read_conf(Path(__file__).parents[1] / "conf", "predictor", predictor)
+        conf = read_conf(Path(__file__).parents[2] / "conf", "predictor", predictor)
         job = TrainingJob(table.dataset, SPLIT, predictor, table_file, folds_file, out / predictor)
         config = {"dataset": {"name": table.dataset}, "split": SPLIT, "predictor": conf, "preset": "quick"}
         train_predictor(job, table, {**config, "seeds": [0], "trainer": {}})

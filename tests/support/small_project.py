@@ -19,7 +19,7 @@ from warm_processes import SETTINGS, warm
 from perfcast.testing.miniature import make_project
 from perfcast.utils.io import sha256
 
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[2]
 # the folders of results that dvc.yaml pins
 PINNED = (
     *("raw", "standard", "features", "splits", "in_domain", "runs", "champion", "leakage", "described"),

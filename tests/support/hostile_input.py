@@ -7,7 +7,7 @@ from pathlib import Path
 from perfcast.cli.main import main
 from perfcast.utils.io import file_digests
 
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[2]
 LONGEST = 3000
 
 

@@ -57,7 +57,7 @@ def _start(folder: Path, address: Path) -> None:
         [sys.executable, str(_HERE / "warm_server.py"), str(address)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        env={**os.environ, **SETTINGS, "PYTHONPATH": str(_HERE.parent / "src")},
+        env={**os.environ, **SETTINGS, "PYTHONPATH": str(_HERE.parents[1] / "src")},
         cwd=folder,
     )
     assert server.stdout

@@ -16,7 +16,7 @@ from perfcast.schema.table import Column, Kind, Role, build_table
 from perfcast.schema.table_files import write_table
 from perfcast.utils.io import write_json
 
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[2]
 COLUMNS = [Column("cores", Kind.NUMERICAL, Role.FEATURE, "cpu"), Column("score", Kind.NUMERICAL, Role.TARGET, "suite")]
 
 
