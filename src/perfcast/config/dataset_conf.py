@@ -24,16 +24,16 @@ class DatasetSources(StrictModel):
 
 
 class Bridge(StrictModel):
-    """Bridge to another `dataset`, whose champion estimates the rows: columns `name`_estimate and so on.
-
-    `tasks` maps tasks to those of the other dataset. `without` is a column: the predictor that estimates a row has seen
-    no row with the same value of it. None: the champion of all results.
-    """
+    """Bridge to another dataset, whose champion estimates the rows."""
 
     dataset: str
+    """Name of the other dataset."""
     name: str
+    """Beginning of the names of the columns: `<name>_estimate` and so on."""
     tasks: dict[str, str]
+    """Tasks, and those of the other dataset that estimate them."""
     without: str | None = None
+    """Column: the predictor that estimates a row has seen no row of its value. None: the champion of all results."""
 
 
 class PublishedErrors(StrictModel):

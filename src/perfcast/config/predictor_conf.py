@@ -108,26 +108,26 @@ class _TunedFile(StrictModel):
 
 
 class PredictorConf(StrictModel):
-    """conf/predictor/<name>.yaml: one predictor class with its parameters.
-
-    `_target_` is Hydra's key for the dotted path of a class inside perfcast or a domain, and the only key that is
-    required. Hyperparameters may name further classes in the same way: those of the predictors that a predictor is made
-    of. `stochastic` tells that one of the classes has a parameter `random_state`. `without_columns` names
-    feature columns, by shell patterns, that an ablation removes. `space` is the search space of
-    benchmarks/tune.py; `tuned` holds its results by dataset and split, from conf/tuned.
-    """
+    """conf/predictor/<name>.yaml: one predictor class with its parameters."""
 
     target: str = Field(alias="_target_")
+    """Dotted path of a class inside perfcast or a domain, `_target_` for Hydra: the only key that is required."""
     stochastic: bool = False
+    """Whether the class, or one that it is made of, has a parameter `random_state`."""
     bridge: bool = False
     """Whether it reads the estimates of a bridge: datasets without one leave it out."""
     label: str = ""
     """Name in reports; the file's name with spaces by default."""
     params: dict[str, Any] = Field(default_factory=dict)
+    """Hyperparameters. They may name further classes by `_target_`: the predictors that this one is made of."""
     quick: dict[str, Any] = Field(default_factory=dict)
+    """Hyperparameters of the quick preset that differ."""
     without_columns: list[str] = Field(default_factory=list)
+    """Feature columns that an ablation removes, by shell patterns."""
     space: dict[str, Dimension] = Field(default_factory=dict)
+    """Search space of benchmarks/tune.py."""
     tuned: dict[str, dict[str, Tuned]] = Field(default_factory=dict)
+    """Results of that search by dataset and split, from conf/tuned."""
 
     @property
     def targets(self) -> list[str]:

@@ -22,13 +22,12 @@ if TYPE_CHECKING:
 
 
 class LeakageConf(StrictModel):
-    """conf/leakage/default.yaml: the predictor that is trained on shuffled scores, and how often.
-
-    Ten shuffles are the fewest that raise a false alarm in less than 1 of 1,000 tables.
-    """
+    """conf/leakage/default.yaml: the negative control."""
 
     control: str
+    """Predictor that is trained on shuffled scores."""
     shuffles: int = Field(ge=10, le=100)
+    """How often. Ten are the fewest that raise a false alarm in less than 1 of 1,000 tables."""
 
 
 def read_leakage_conf(conf: Path) -> LeakageConf:

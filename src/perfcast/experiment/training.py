@@ -142,20 +142,21 @@ def summarize_errors(predictions: pd.DataFrame) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class TrainingJob:
-    """A predictor, by name, to be trained on a split of a dataset: the files read, and the folder written.
-
-    `table_file` is the table with features, `folds_file` the split; `max_backtests` limits those of a forward split.
-    `checkpoints` is a folder from which a job that was killed continues, if given; it is removed at the end.
-    """
+    """A predictor, by name, to be trained on a split of a dataset: the files read, and the folder written."""
 
     dataset: str
     split: str
     predictor: str
     table_file: Path
+    """Table with features."""
     folds_file: Path
+    """File of the split."""
     out: Path
+    """Folder of the run."""
     max_backtests: int = 1
+    """Most backtests of a fold of a forward split."""
     checkpoints: Path | None = None
+    """Folder from which a job that was killed continues, if given; it is removed at the end."""
 
     def names(self) -> dict[str, str]:
         """Return dataset, split and predictor."""

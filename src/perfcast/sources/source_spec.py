@@ -68,19 +68,20 @@ _Url = Annotated[str, AfterValidator(_check_url)]
 
 
 class SourceFile(StrictModel):
-    """One file of a source.
-
-    `name` is its path in results/raw/<source>/ and `mirror` its path below a mirror folder. `size` is its length in
-    bytes, None if unknown; a longer file than `max_bytes` is rejected unread. `sha256` is None for embedded files.
-    `path` is that below the `mirror` and the `url` of its source, `name` if None.
-    """
+    """One file of a source."""
 
     name: _Path
+    """Path in results/raw/<source>/."""
     path: _Path | None = None
+    """Path below the `mirror` and the `url` of the source; None: the name."""
     sha256: Annotated[str, AfterValidator(_check_digest)] | None = None
+    """None for embedded files."""
     size: PositiveInt | None = Field(default=None, alias="bytes")
+    """Length in bytes, None if unknown."""
     bound: PositiveInt | None = Field(default=None, alias="max_bytes")
+    """Length from which a file is rejected unread."""
     mirror: _Path | None = None
+    """Path below a mirror folder."""
     url: _Url | None = None
 
     @property
@@ -93,12 +94,7 @@ _Files = Annotated[list[SourceFile], Field(min_length=1), AfterValidator(_check_
 
 
 class SourceSpec(StrictModel):
-    """Source as declared in conf/source.
-
-    `files` are the official ones. `packed` names the function that makes the table of a source whose published figures
-    are in the repository: data/embedded/<name>/<name>.csv.xz. `live` is the newest file, to which its publisher adds
-    results: nobody knows its checksum. `mirror` and `url` are the folders of the files that have none of their own.
-    """
+    """Source as declared in conf/source."""
 
     name: str
     title: _Text
@@ -110,10 +106,16 @@ class SourceSpec(StrictModel):
     remedy: _Text = ""
     embedded: bool = False
     packed: _Text | None = None
+    """Function that makes the table of a source whose published figures are in the repository, as
+    data/embedded/<name>/<name>.csv.xz."""
     live: SourceFile | None = None
+    """The newest file, to which its publisher adds results: nobody knows its checksum."""
     mirror: _Path | None = None
+    """Folder below a mirror of the files that have no place of their own."""
     url: _Url | None = None
+    """Address of the folder of the files that have none of their own."""
     files: _Files
+    """The official files."""
 
     @property
     def editions(self) -> list[list[SourceFile]]:

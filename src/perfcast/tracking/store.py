@@ -55,18 +55,18 @@ _CURVES = [{"type": "LINE", "metricKey": f"training/{name}"} for name in ("train
 
 @dataclass(frozen=True)
 class Store:
-    """Place of the records.
-
-    `uri` is an MLflow tracking URI; `artifacts` a folder for a database's files, of this project's lock in any case;
-    `bucket` a URI where they go instead, such as s3://...; a server keeps its own. `invocation` names the command that
-    made the runs. `live` streams learning curves of running trainings.
-    """
+    """Place of the records."""
 
     uri: str
+    """Tracking URI of MLflow."""
     artifacts: Path
+    """Folder of the files of a database; that of this project's lock in any case."""
     invocation: str
+    """Name of the command that makes the runs."""
     bucket: str = ""
+    """URI where the files go instead, such as s3://...; a server keeps its own."""
     live: bool = False
+    """Whether learning curves of running trainings are streamed."""
 
     def place(self, experiment: str) -> str | None:
         """Return the place of an experiment's files; None where the server decides."""
@@ -79,9 +79,13 @@ class TrackingConf(StrictModel):
     """conf/tracking/default.yaml."""
 
     uri: str
+    """Tracking URI of MLflow; MLFLOW_TRACKING_URI comes before it."""
     artifacts: str
+    """Folder or URI of the files; PERFCAST_ARTIFACTS comes before it."""
     enabled: bool = True
+    """Whether anything is recorded."""
     live: bool = False
+    """Whether learning curves of running trainings are streamed."""
 
 
 def store_from(conf: Mapping[str, Any], root: Path, environment: Mapping[str, str]) -> Store | None:

@@ -20,22 +20,23 @@ STRATEGIES = ("auto", "ddp")
 
 @dataclass(frozen=True)
 class TrainerConfig:
-    """Options of Lightning's Trainer by their names there (conf/trainer).
-
-    More than one device means data parallel training (`ddp`; `auto` chooses it): every device has the whole network and
-    a share of each batch, and the gradient is that of the whole batch. Lightning starts the processes of the
-    devices for one training.
-
-    Checkpoints are made where there is a `default_root_dir` for them, and progress is shown in a terminal.
-    """
+    """Options of Lightning's Trainer by their names there (conf/trainer)."""
 
     accelerator: str = "cpu"
+    """Kind of device that trains: cpu, gpu or another one that Lightning knows."""
     devices: int = 1
+    """Devices of a training. Of several, each has the whole network and a share of each batch, in a process of its
+    own; the gradient is that of the whole batch."""
     strategy: str = "auto"
+    """How several devices train together: ddp, which auto chooses."""
     enable_checkpointing: bool = True
+    """Whether checkpoints are made, where there is a folder for them."""
     enable_progress_bar: bool = False
+    """Whether progress is shown in a terminal."""
     default_root_dir: str = ""
+    """Folder of checkpoints; none without one."""
     logger: Any = False
+    """Logger of Lightning that gets the learning curves while the training runs."""
 
     def __post_init__(self) -> None:
         """Raise: UserError for values that are not allowed."""
