@@ -109,6 +109,7 @@ def read_champions(options: argparse.Namespace) -> Champion | BridgedPair:
 def _read_champions(options: argparse.Namespace, most: int) -> list[Champion]:
     """Return at most so many champions: those of `find_champions`, or those that one file or folder holds."""
     from perfcast.inference.champion import load_champion
+    from perfcast.inference.champion_archive import has_base
 
     power = getattr(options, "power", None)
     given = None if options.champion is None else load_champion(options.champion, None, power)
@@ -120,7 +121,15 @@ def _read_champions(options: argparse.Namespace, most: int) -> list[Champion]:
     else:
         known = {} if given is None else {given.dataset: given}
         paths = list(find_champions(options).items())[:most]
-        champions = [known.get(name) or load_champion(path, name, power) for name, path in paths]
+        champions = [known.get(name) or load_champion(path, name, power) for name, path in paths[-1:]]
+        bridged = champions[0] if champions else None
+        for name, path in paths[-2::-1]:
+            if bridged is not None and bridged.base is not None and has_base(paths[-1][1], path):
+                earlier = bridged.base.champion
+                earlier.power = bridged.power
+            else:
+                earlier = known.get(name) or load_champion(path, name, power)
+            champions.insert(0, earlier)
     return [_add_facts(options, champion.require_described()) for champion in champions]
 
 
@@ -217,7 +226,9 @@ def add_prediction(parser: argparse.ArgumentParser) -> None:
         help="scores measured of these machines or of similar ones: machines with a task and a score",
     )
     parser.add_argument(
-        "--when", metavar="YYYY-MM", help="month of the measurement (default: the newest result's, or a later launch)"
+        "--when",
+        metavar="YYYY-MM",
+        help="month of the measurement (default: this month, at most a year after the newest result)",
     )
     add_shared(parser, "--no-assume")
 
@@ -331,6 +342,7 @@ def finish(
 
     write_answer(options, answer, format_text)
     learned = f", results to {answer.results_until}" if answer.results_until else ""
+    learned += f", for {answer.month}" if answer.month else ""
     source = " of the package" if champion_path(options).is_relative_to(CHAMPIONS) else ""
     by = f"{counted} by {answer.champion}{source} ({answer.preset} preset{learned}), {100 * level:g} % intervals"
     print(f"{by}; estimates are not official results", file=sys.stderr)

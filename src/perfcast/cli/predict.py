@@ -65,7 +65,9 @@ def _predict(options: argparse.Namespace, champions: Champion | BridgedPair) -> 
     many = len(entries) > MAX_EXPLAINED
     chosen = replace(asking.read_options(options), tasks=tasks)
     if options.explain or (not options.brief and (options.json or not many)):
-        chosen = replace(chosen, neighbors=options.nearest, explain=True)
+        # the text without --explain shows neither neighbors nor drivers
+        whole = bool(options.explain or options.json or options.out)
+        chosen = replace(chosen, neighbors=options.nearest if whole else 0, explain=True, drivers=whole)
     names = {"strict": options.strict, "progress": many}
     measured = asking.read_user_measurements(options, entries, champions)
     if isinstance(champions, BridgedPair):

@@ -229,6 +229,7 @@ def size_fleet(
     notes += list_power_notes(champion, {each.watts_basis for each in sized})
     return Sizing(
         *champion.identity,
+        month=champion.name_month(options.when),
         level=options.level,
         mix={champion.rules.task_titles.get(output.task, output.task): share for output, share in request.mix.items()},
         options={name: value for name, value in vars(request).items() if name != "mix"},

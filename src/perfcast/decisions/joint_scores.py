@@ -15,11 +15,11 @@ import numpy as np
 from perfcast.decisions.criteria import Output, error_quantiles
 from perfcast.decisions.machine_comparison import correlate_errors
 from perfcast.inference.champion import Champion
-from perfcast.inference.draws import impute_draws
+from perfcast.inference.imputation import impute_machines
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.measured_index import PublishedScores
 from perfcast.inference.parse import ParsedMachines, parse_batch
-from perfcast.inference.predict import DrawnAnswers, PredictOptions, batches
+from perfcast.inference.predict import MachineAnswers, PredictOptions, batches
 from perfcast.inference.prediction import Estimate, Prediction
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.schema.table import Tag
@@ -156,8 +156,8 @@ def predict_scores(
     sizes, columns = list[float](), champion.rules.score_columns
     for numbers in batches(len(by_task.known.codes)):
         batch = replace(by_task, known=by_task.known.take(numbers))
-        drawn = impute_draws(batch, champion, options.when, assume=options.assume)
-        answers = DrawnAnswers(drawn, champion, options, measurements)
+        imputed = impute_machines(batch, champion, options.when, assume=options.assume)
+        answers = MachineAnswers(imputed, champion, options, measurements)
         table = answers.predicted.table
         tasks = table.frame[table.column_of(Tag.TASK)].astype(str)
         parts.append(ErrorRows.of(table, outputs_of(tasks, tasks.map(target_of))))

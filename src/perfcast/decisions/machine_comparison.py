@@ -13,10 +13,10 @@ from perfcast.decisions.criteria import Output, RefusedCandidate, error_quantile
 from perfcast.inference.bridged import JointAnswers
 from perfcast.inference.champion import Champion
 from perfcast.inference.champion_pair import BridgedPair, Measured, list_champions, parse_shared
-from perfcast.inference.draws import DrawPredictions
 from perfcast.inference.explain import attribute_difference, list_drivers
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.predict import DrawnAnswers, PredictOptions
+from perfcast.inference.machine_predictions import MachinePredictions
+from perfcast.inference.predict import MachineAnswers, PredictOptions
 from perfcast.inference.prediction import ESTIMATE, ChampionAnswer, Driver, Estimate, Prediction, name_tasks
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.schema.table import Tag
@@ -116,6 +116,7 @@ def compare_machines(
     notes += champion.notices
     comparison = Comparison(
         *champion.identity,
+        month=champion.name_month(options.when),
         level=options.level,
         machines=tuple(replace(each, line=entries[machines.line_of(each.line)].line) for each in answer),
         pairs=tuple(pairs),
@@ -129,15 +130,15 @@ def compare_machines(
     return name_tasks(comparison, champion.rules.task_titles)
 
 
-def _list_pairs(side: DrawnAnswers, answer: Sequence[Prediction]) -> list[ComparedPair]:
+def _list_pairs(side: MachineAnswers, answer: Sequence[Prediction]) -> list[ComparedPair]:
     """Return every pair of machines in every output of one champion."""
-    drawn, champion = side.predicted, side.champion
-    drivers, targets = _find_drivers(drawn, champion), champion.predictor.targets_
-    of_rows = drawn.table.frame[drawn.table.column_of(Tag.TASK)]
-    labels = pd.concat([shared_labels(drawn.table)] * len(targets), ignore_index=True)
+    predictions, champion = side.predicted, side.champion
+    drivers, targets = _find_drivers(predictions, champion), champion.predictor.targets_
+    of_rows = predictions.table.frame[predictions.table.column_of(Tag.TASK)]
+    labels = pd.concat([shared_labels(predictions.table)] * len(targets), ignore_index=True)
     rows_of_errors = ErrorRows(labels, np.concatenate([outputs_of(of_rows, target) for target in targets]))
     correlations = correlate_errors(rows_of_errors, champion, side.measurements)
-    lines, tasks = drawn.completed.cells.index.tolist(), of_rows.astype(str).tolist()
+    lines, tasks = predictions.completed.cells.index.tolist(), of_rows.astype(str).tolist()
     row_of = {key: row for row, key in enumerate(zip(lines, tasks, strict=True))}
     by_line = {each.line: {Output.of(estimate): estimate for estimate in each.estimates} for each in answer}
     pairs = []
@@ -185,9 +186,11 @@ def _find_spread(first: float, second: float, correlation: float) -> float:
     return max(float(np.sqrt(max(first_log**2 + other**2 - 2 * correlation * first_log * other, 0.0))), _MIN_SPREAD)
 
 
-def _find_drivers(drawn: DrawPredictions, champion: Champion) -> Mapping[tuple[int, int], tuple[np.ndarray, list[str]]]:
+def _find_drivers(
+    predictions: MachinePredictions, champion: Champion
+) -> Mapping[tuple[int, int], tuple[np.ndarray, list[str]]]:
     """Return for every pair of rows of one task the share of every group, (groups, targets), and the groups."""
-    cells = drawn.completed.cells
+    cells = predictions.completed.cells
     tasks = cells[champion.task].tolist()
     lines = cells.index.tolist()
     pairs = [(a, b) for a, b in permutations(range(len(tasks)), 2) if tasks[a] == tasks[b] and lines[a] < lines[b]]

@@ -12,9 +12,10 @@ import pandas as pd
 from perfcast.inference.cells import ASSUMED
 from perfcast.inference.champion import Champion
 from perfcast.inference.champion_pair import BridgedPair, list_champions
-from perfcast.inference.draws import DrawPredictions, impute_draws
 from perfcast.inference.explain import describe_neighbor, find_neighbors, name_machine
+from perfcast.inference.imputation import impute_machines
 from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.machine_predictions import MachinePredictions
 from perfcast.inference.parse import ParsedMachines, parse_machines
 from perfcast.inference.prediction import Answer, Neighbor, name_tasks
 from perfcast.schema.display_names import column_label
@@ -134,13 +135,13 @@ def find_nearest_machines(
     measured = champion.reference_data.measured
     task = measured.column_of(Tag.TASK)
     machines = machines.for_tasks(tasks, champion) if tasks else machines
-    drawn = DrawPredictions(impute_draws(machines, champion, assume=assume), champion)
-    frame, is_assumed = drawn.completed.frame, drawn.completed.has_origin(ASSUMED)
+    predictions = MachinePredictions(impute_machines(machines, champion, assume=assume), champion)
+    frame, is_assumed = predictions.completed.frame, predictions.completed.has_origin(ASSUMED)
     units = {column.name: column.unit for column in measured.columns}
     by_line: dict[int, NearestResults] = {}
-    for row, neighbors in enumerate(find_neighbors(drawn, champion, count)):
+    for row, neighbors in enumerate(find_neighbors(predictions, champion, count)):
         line, machine = int(frame.index[row]), frame.iloc[row]
-        assumed = {name for name, place in drawn.completed.places.items() if is_assumed[row, place]}
+        assumed = {name for name, place in predictions.completed.places.items() if is_assumed[row, place]}
         notes = tuple(machines.notes.get(line, ()))
         first = NearestResults(machines.line_of(line), name_machine(machine, measured), (), notes)
         similar = []

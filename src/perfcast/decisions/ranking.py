@@ -26,8 +26,9 @@ from perfcast.decisions.first_place import find_first_places
 from perfcast.inference.bridged import predict_sides
 from perfcast.inference.champion import Champion
 from perfcast.inference.champion_pair import BridgedPair, Measured, list_champions, parse_shared
-from perfcast.inference.draws import complete_machines, hold_equal
+from perfcast.inference.imputation import hold_equal
 from perfcast.inference.machine_files import EXTRAS, PRICE, WATTS, MachineEntry
+from perfcast.inference.machine_predictions import complete_machines
 from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.predict import PredictOptions
 from perfcast.inference.prediction import (
@@ -186,6 +187,7 @@ def rank_machines(
         listed.append(replace(each, rank=rank, line=line, name=name, probability_first=share, carried=carried[line]))
     return Ranking(
         *champion.identity,
+        month=champion.name_month(options.when),
         by=request.criterion.text,
         ascending=request.criterion.ascending,
         level=options.level,

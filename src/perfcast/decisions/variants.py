@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
 
-import numpy as np
-import pandas as pd
-
-from perfcast.inference.cells import ASSUMED, GIVEN, IMPLIED, LOOKED_UP, MEASURED, MISSING, stack_cells
+from perfcast.inference.cells import CODES, LOOKED_UP, MEASURED
 from perfcast.inference.champion import Champion
-from perfcast.inference.draws import DrawnMachines, change_draws, complete_draws, impute_draws, join_draws
 from perfcast.inference.machine_fields import Cell, MachineFields, TypedField
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.parse import ParsedMachine, check_design, name_violations, parse_machine, stack_machines
+from perfcast.inference.parse import ParsedMachine, ParsedMachines, check_design, parse_machine, stack_machines
 from perfcast.schema.table import Kind, Role
 from perfcast.utils.errors import UserError
 
@@ -138,240 +132,165 @@ def _read_field(name: str, values: Sequence[str], fields: MachineFields) -> Vari
 
 
 @dataclass(frozen=True)
-class _Base:
-    """Machine before anything is varied, with its entity: its draws, or why it is impossible."""
-
-    machine: ParsedMachine
-    drawn: DrawnMachines | None = None
-    violation: str = ""
-
-    @cached_property
-    def cells(self) -> Mapping[str, Any]:
-        """The cells of the first draw."""
-        return {name: values[0] for name, values in self.drawn.completed.cells.items()} if self.drawn else {}
-
-    @cached_property
-    def origins(self) -> Mapping[str, str]:
-        """The origins of `cells`."""
-        if self.drawn is None:
-            return {}
-        return {str(name): str(origin) for name, origin in self.drawn.completed.origins.iloc[0].items()}
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One combination: its machine, with other cells, (1,) each, and the columns that follow from them anew.
-
-    A combination that is the machine itself has neither. `base_entity`: the entity whose facts a hypothetical one has,
-    "" for a real one.
-    """
-
-    points: tuple[Point, ...]
-    base: _Base
-    cells: Mapping[str, np.ndarray] = field(default_factory=dict)
-    derived: frozenset[str] = frozenset()
-    base_entity: str = ""
-
-
-@dataclass(frozen=True)
 class Variants:
-    """All combinations of the varied fields, of which there may be one more than those that were asked for."""
+    """All combinations of the varied fields, of which there may be one more than those that were asked for.
+
+    `machines` are the possible ones; their keys are the numbers of `combinations`. `reasons` say why others are
+    impossible. `base_entities`: the entities whose facts hypothetical machines have. All are by number.
+    """
 
     varied: tuple[VariedField, ...]
-    variants: tuple[Variant, ...]
+    combinations: tuple[tuple[Point, ...], ...]
+    machines: ParsedMachines
+    reasons: Mapping[int, str]
+    base_entities: Mapping[int, str]
     notes: tuple[str, ...]
-    champion: Champion
-
-    def draw(self, numbers: np.ndarray, *, assume: bool = True) -> tuple[DrawnMachines | None, dict[int, str]]:
-        """Return the draws of some combinations, whose keys are their numbers, and why others are impossible.
-
-        A combination has the draws of its machine: in each of them its own cells change, and those that follow.
-        """
-        champion, chosen = self.champion, {int(number): self.variants[number] for number in numbers}
-        per_unit = champion.rules.joint.per_unit if champion.rules.joint else {}
-        reasons = {number: each.base.violation for number, each in chosen.items() if each.base.violation}
-        same: list[DrawnMachines] = []
-        changed: list[DrawnMachines] = []
-        for number, variant in chosen.items():
-            if variant.base.drawn is not None:
-                machine = change_draws(variant.base.drawn, number, variant.cells, variant.derived, per_unit)
-                (changed if variant.cells else same).append(machine)
-        if changed:
-            varied = complete_draws(join_draws(changed), champion, assume=assume)
-            typed = {number: _list_typed(self.varied, each.points, each.base) for number, each in chosen.items()}
-            cells = varied.completed.cells
-            beyond = name_violations(cells, typed, champion)
-            reasons |= beyond
-            is_impossible = np.isin(cells.index, list(beyond))
-            if not is_impossible.all():
-                rows = np.flatnonzero(~is_impossible)
-                owners = np.unique(varied.owners[rows], return_inverse=True)[1]
-                completed = varied.completed.take(rows)
-                drawn = (varied.weights[rows], varied.shared[rows], varied.other[rows])
-                same.append(DrawnMachines(completed, owners, *drawn))
-        return join_draws(same) if same else None, reasons
 
 
-class _VariantMaker:
-    """The described machine with each of the values that define it, and the dependencies between its columns."""
+def make_variants(entry: MachineEntry, varied: Sequence[VariedField], champion: Champion) -> Variants:
+    """Make a machine of every combination: the described one with the varied cells in place of its own.
 
-    def __init__(
-        self,
-        entry: MachineEntry,
-        varied: Sequence[VariedField],
-        champion: Champion,
-        *,
-        when: pd.Timestamp | None,
-        assume: bool,
-    ) -> None:
-        self.entry, self.champion, self.rules, self.when, self.assume = entry, champion, champion.rules, when, assume
-        measured, self.entity, self.task = champion.reference_data.measured, champion.entity, champion.task
-        group = next(column.group for column in measured.columns if column.name == self.entity)
-        self.facts = set(measured.select(group=group))
-        self.keys = set(measured.select(role=Role.KEY, group=group))
-        described = champion.fields.cells(entry.values, entry.label)
-        self.varied = self._add_enumerated(varied, described)
-        enumerated = {self.rules.enumerated} - set(described)
-        self.changing = [each for each in self.varied if not each.columns & {self.entity, *enumerated}]
-
-    def find_derived(self, varied: set[str], origins: Mapping[str, str]) -> set[str]:
-        """Return the columns that are derived anew when others are varied."""
-        replaced = {name for column in varied for name in self.rules.replaced.get(column, ())}
-        adapted = {name for column in varied for name in self.rules.adapted.get(column, ())}
-        for block in self.rules.blocks:
-            # known facts of an entity stay constant, so its other columns are not imputed again
-            if (varied - self.facts) & set(block.columns):
-                adapted |= {name for name in block.columns if origins.get(name) == ASSUMED} - self.facts
-        return replaced | {name for name in adapted if origins.get(name) != GIVEN}
-
-    def find_contradicted(self, cells: Mapping[str, Cell], base: _Base) -> set[str]:
-        """Return the columns in which cells differ from the facts of the base's entity."""
-        origins = base.origins
-        known = {name: base.cells[name] for name in origins if origins[name] in _FACTS and name in self.facts}
-        capacities = ((name, each) for name, each in self.rules.capacities.items() if name in cells and each in known)
-        beyond = {name for name, capacity in capacities if cells[name] > known[capacity]}
-        return beyond | {name for name, cell in cells.items() if name in known and cell != known[name]}
-
-    def make_base(self, defining: _Defining) -> _Base:
-        """Parse and draw the machine that some values define."""
-        champion = self.champion
-        machine = self._parse_base(defining, self.changing)
-        stacked = stack_machines([machine], champion, expand=False)
-        for error in stacked.refusals.values():
-            if machine.cells.get(self.task) not in (None, *champion.tasks):
-                raise error
-            return _Base(machine, violation=f"{error.requirement}: {error.fact.removesuffix(f' ({machine.label})')}")
-        return _Base(machine, impute_draws(stacked, champion, self.when, assume=self.assume))
-
-    def _add_enumerated(self, varied: Sequence[VariedField], described: Collection[str]) -> tuple[VariedField, ...]:
-        """Return the varied fields, after that of the enumerated column where neither they nor the machine have it."""
-        champion, column = self.champion, self.rules.enumerated
-        if column is None or column in described or any(column in each.columns for each in varied):
-            return tuple(varied)
-        entities = [[(each, point)] for each in varied if self.entity in each.columns for point in each.points]
-        changing = [each for each in varied if self.entity not in each.columns]
-        machines = [self._parse_base(defining, changing) for defining in entities or [[]]]
-        stacked = stack_machines(machines, champion).machines.values()
-        values = sorted({float(each.cells[column]) for each in stacked if column in each.cells})
-        points = tuple(Point(f"{value:g}", {column: value}) for value in values)
-        added = [VariedField(column, points, champion.fields.columns[column].unit)] if points else []
-        return (*added, *varied)
-
-    def _parse_base(self, defining: _Defining, changing: Sequence[VariedField]) -> ParsedMachine:
-        """Parse the machine with the values that define it."""
-        line, label, values = self.entry[:3]
-        champion, fields = self.champion, self.champion.fields
-        columns = {column for each, _ in defining for column in each.columns}
-        typed = {name: value for name, value in values.items() if not columns & set(fields.cells({name: value}, label))}
-        typed |= {each.name: point.text for each, point in defining}
-        stated = {fields.find(name, label).name for name in typed}
-        varied = {each.name: each.points[0].text for each in changing}
-        first = {name: text for name, text in varied.items() if fields.find(name, "--vary").name not in stated}
-        try:
-            machine = parse_machine(MachineEntry(line, label, typed), champion)
-            if machine.cells.get(self.entity) in champion.entity_names.keys:
-                return machine
-        except UserError:
-            pass
-        # the varied fields may describe a new entity: values are then imputed for the described machine, or for the
-        # first combination where it leaves the varied fields out
-        return parse_machine(MachineEntry(line, label, typed | first), champion)
-
-
-_Defining = Sequence[tuple[VariedField, Point]]
-
-
-def make_variants(
-    entry: MachineEntry,
-    varied: Sequence[VariedField],
-    champion: Champion,
-    *,
-    when: pd.Timestamp | None = None,
-    assume: bool = True,
-) -> Variants:
-    """Make every combination of a machine.
-
-    The machine is drawn first, once for every varied entity, and its draws then stay constant in all combinations. Only
-    the varied columns change, and the columns that the rules derive from them (`replaced`, `adapted`, and values that
-    were imputed together with them). A combination that contradicts the entity has a hypothetical one with its other
-    facts; every other one is the real machine, so that a combination does not change with the others in the list. The
-    enumerated column, such as the number of units, is varied where the machine leaves it out.
+    It is the machine that a user would describe so, but for one that contradicts its entity: that is a hypothetical
+    one, without a name, with the other facts of the entity. The enumerated column, such as the number of units, is
+    varied where the machine leaves it out.
     Raises: UserError when the machine itself cannot be used.
     """
-    task = champion.task
     for each in varied:
-        if task in each.columns:
+        if champion.task in each.columns:
             fact = f"--vary names {each.name}"
             raise UserError("a task cannot be varied", fact, "name it with --task, which may be repeated")
-    for each in varied:
         for point in each.points:
             typed = dict.fromkeys(point.cells, TypedField(each.name, point.text))
             check_design(point.cells, typed, champion, "--vary")
-    design = _VariantMaker(entry, varied, champion, when=when, assume=assume)
-    chosen = [tuple(zip(design.varied, points, strict=True)) for points in combinations(design.varied)]
-    rows = [
-        {name: cell for each, point in pairs if each in design.changing for name, cell in point.cells.items()}
-        for pairs in chosen
-    ]
-    values = stack_cells(rows, champion.fields.columns.values())
-    bases: dict[tuple[str, ...], _Base] = {}
+    varied = _add_enumerated(entry, varied, champion)
+    chosen = tuple(combinations(varied))
+    bases: dict[tuple[str, ...], ParsedMachine] = {}
+    facts: dict[str, Mapping[str, Cell]] = {}
     contradicted: dict[str, set[str]] = {}
-    variants = []
-    for place, (pairs, cells) in enumerate(zip(chosen, rows, strict=True)):
-        defining = [pair for pair in pairs if pair[0] not in design.changing]
-        points, key = tuple(point for _, point in pairs), tuple(point.text for _, point in defining)
+    machines: list[ParsedMachine] = []
+    copied: dict[int, Mapping[str, Cell]] = {}
+    base_entities: dict[int, str] = {}
+    for number, points in enumerate(chosen):
+        pairs = list(zip(varied, points, strict=True))
+        defining = [pair for pair in pairs if champion.entity in pair[0].columns]
+        changing = [pair for pair in pairs if champion.entity not in pair[0].columns]
+        key = tuple(point.text for _, point in defining)
         if key not in bases:
-            bases[key] = design.make_base(defining)
+            bases[key] = _parse_base(entry, defining, [each for each, _ in changing], champion)
         base = bases[key]
-        drawn_cells = {} if base.drawn is None else base.drawn.completed.cells
-        differing = {name for name in cells if name in drawn_cells and (drawn_cells[name] != values[name][place]).any()}
-        if not differing:
-            variants.append(Variant(points, base))
-            continue
-        derived = design.find_derived(differing, base.origins)
-        derived |= {name for each in design.changing for name in each.columns if base.origins[name] == GIVEN}
-        base_entity = ""
-        if differences := design.find_contradicted(cells, base):
-            base_entity = str(base.cells[design.entity])
-            contradicted[base_entity] = contradicted.get(base_entity, set()) | differences
-            capacities = champion.rules.capacities
-            derived |= design.keys | {capacity for name, capacity in capacities.items() if name in cells}
-        remaining = {name: cell for name, cell in base.cells.items() if base.origins[name] not in (IMPLIED, MISSING)}
-        known = {name: cell for name, cell in remaining.items() if name not in derived} | cells
-        tuple(champion.rules.list_notes(known, _list_typed(design.varied, points, base), "--vary"))  # raises
-        arrays = {name: values[name][[place]] for name in cells}
-        variants.append(Variant(points, base, arrays, frozenset(derived - set(cells)), base_entity))
-    notes = list(dict.fromkeys(note for base in bases.values() for note in base.machine.notes))
-    for entity, columns in contradicted.items():
-        names = " and ".join(each.name for each in design.varied if each.columns & columns)
+        entity = str(base.cells.get(champion.entity, ""))
+        if entity not in facts:
+            facts[entity] = _find_facts(base, champion)
+        machine = _change(base, changing, champion)
+        differences = _find_contradicted(machine.cells, changing, facts[entity], champion)
+        if differences:
+            base_entities[number] = entity
+            contradicted[entity] = contradicted.get(entity, set()) | differences
+            copied[number] = _list_copied(machine.cells, facts[entity], differences, champion)
+            given = {name: cell for name, cell in machine.cells.items() if name != champion.entity}
+            machine = replace(machine, cells={**copied[number], **given})
+        champion.rules.list_notes(machine.cells, machine.typed, "--vary")  # raises for a name without its facts
+        machines.append(replace(machine, line=number))
+    stacked = stack_machines(machines, champion, expand=False)
+    for row, number in enumerate(stacked.keys):
+        for name in copied.get(number, ()):
+            stacked.known.codes[row, stacked.known.places[name]] = CODES[LOOKED_UP]
+    for error in stacked.refusals.values():
+        if machines[0].cells.get(champion.task) not in (None, *champion.tasks):
+            raise error
+    reasons = {
+        number: f"{error.requirement}: {error.fact.removesuffix(f' ({machines[number].label})')}"
+        for number, error in stacked.refusals.items()
+    }
+    notes = list(dict.fromkeys(note for base in bases.values() for note in base.notes))
+    for name, columns in contradicted.items():
+        names = " and ".join(each.name for each in varied if each.columns & columns)
         other = f"a machine with another one has a hypothetical {champion.rules.entity_name} like it"
-        notes.append(f"{entity} has its own {names}: {other}, with its other facts")
-    return Variants(design.varied, tuple(variants), tuple(notes), champion)
+        notes.append(f"{name} has its own {names}: {other}, with its other facts")
+    return Variants(tuple(varied), chosen, stacked, reasons, base_entities, tuple(notes))
 
 
-def _list_typed(varied: Sequence[VariedField], points: Sequence[Point], base: _Base) -> dict[str, TypedField]:
-    """Return the fields of a combination as the user typed them, by column."""
-    typed = dict(base.machine.typed)
-    for each, point in zip(varied, points, strict=True):
-        typed |= dict.fromkeys(point.cells, TypedField(each.name, point.text))
-    return typed
+_Pairs = Sequence[tuple[VariedField, Point]]
+
+
+def _add_enumerated(entry: MachineEntry, varied: Sequence[VariedField], champion: Champion) -> Sequence[VariedField]:
+    """Return the varied fields, after that of the enumerated column where neither they nor the machine have it."""
+    column, described = champion.rules.enumerated, champion.fields.cells(entry.values, entry.label)
+    if column is None or column in described or any(column in each.columns for each in varied):
+        return varied
+    entities = [[(each, point)] for each in varied if champion.entity in each.columns for point in each.points]
+    changing = [each for each in varied if champion.entity not in each.columns]
+    machines = [_parse_base(entry, defining, changing, champion) for defining in entities or [[]]]
+    stacked = stack_machines(machines, champion).machines.values()
+    values = sorted({float(each.cells[column]) for each in stacked if column in each.cells})
+    points = tuple(Point(f"{value:g}", {column: value}) for value in values)
+    added = [VariedField(column, points, champion.fields.columns[column].unit)] if points else []
+    return (*added, *varied)
+
+
+def _parse_base(
+    entry: MachineEntry, defining: _Pairs, changing: Sequence[VariedField], champion: Champion
+) -> ParsedMachine:
+    """Parse the machine with the values that define it."""
+    line, label, values = entry[:3]
+    fields = champion.fields
+    columns = {column for each, _ in defining for column in each.columns}
+    typed = {name: value for name, value in values.items() if not columns & set(fields.cells({name: value}, label))}
+    typed |= {each.name: point.text for each, point in defining}
+    stated = {fields.find(name, label).name for name in typed}
+    varied = {each.name: each.points[0].text for each in changing}
+    first = {name: text for name, text in varied.items() if fields.find(name, "--vary").name not in stated}
+    try:
+        machine = parse_machine(MachineEntry(line, label, typed), champion)
+        if machine.cells.get(champion.entity) in champion.entity_names.keys:
+            return machine
+    except UserError:
+        pass
+    # the varied fields may describe a new entity
+    return parse_machine(MachineEntry(line, label, typed | first), champion)
+
+
+def _change(base: ParsedMachine, changing: _Pairs, champion: Champion) -> ParsedMachine:
+    """Return a machine with varied cells, without those of its own that would contradict them."""
+    cells = {name: cell for _, point in changing for name, cell in point.cells.items()}
+    differing = {name for name, cell in cells.items() if base.cells.get(name) != cell}
+    dropped = {column for name in differing for column in champion.rules.replaced.get(name, ())}
+    # a value of a varied field may have fewer columns than that of the machine
+    dropped |= {name for each, _ in changing for name in each.columns}
+    remaining = {name: cell for name, cell in base.cells.items() if name not in dropped}
+    typed = {name: TypedField(each.name, point.text) for each, point in changing for name in point.cells}
+    return replace(base, cells={**remaining, **cells}, typed={**base.typed, **typed})
+
+
+def _find_facts(base: ParsedMachine, champion: Champion) -> dict[str, Cell]:
+    """Return what is known of the entity of a machine, by column."""
+    entity = champion.entity
+    if entity not in base.cells:
+        return {}
+    measured = champion.reference_data.measured
+    group = next(column.group for column in measured.columns if column.name == entity)
+    known = stack_machines([ParsedMachine(0, {entity: base.cells[entity]})], champion, expand=False).known
+    is_fact = known.has_origin(*_FACTS)
+    names = [name for name in measured.select(group=group) if is_fact[:1, known.places[name]].any()]
+    return {name: known.cells[name][0] for name in names}
+
+
+def _find_contradicted(
+    cells: Mapping[str, Cell], changing: _Pairs, facts: Mapping[str, Cell], champion: Champion
+) -> set[str]:
+    """Return the varied columns that differ from the facts of the entity, or are more than it has."""
+    varied = {name: cells[name] for _, point in changing for name in point.cells}
+    capacities = {name: each for name, each in champion.rules.capacities.items() if name in varied and each in facts}
+    beyond = {name for name, capacity in capacities.items() if float(varied[name]) > float(facts[capacity])}
+    return beyond | {name for name, cell in varied.items() if name in facts and cell != facts[name]}
+
+
+def _list_copied(
+    cells: Mapping[str, Cell], facts: Mapping[str, Cell], differences: set[str], champion: Champion
+) -> dict[str, Cell]:
+    """Return the facts that a hypothetical machine has of the entity: all but its names, and what differs."""
+    rules, measured = champion.rules, champion.reference_data.measured
+    left_out = {*measured.select(role=Role.KEY), *cells}
+    left_out |= {capacity for name, capacity in rules.capacities.items() if name in cells}
+    left_out |= {column for name in differences for column in rules.replaced.get(name, ())}
+    return {name: cell for name, cell in facts.items() if name not in left_out}

@@ -14,13 +14,12 @@ from perfcast.decisions.variants import VariedField, make_variants, read_varied_
 from perfcast.inference.champion import Champion
 from perfcast.inference.champion_pair import BridgedPair, Measured, list_champions
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.predict import DrawnAnswers, PredictOptions, batches
+from perfcast.inference.predict import PredictOptions, predict_machines
 from perfcast.inference.prediction import (
     ESTIMATE,
     ChampionAnswer,
     DerivedValue,
     Estimate,
-    Prediction,
     join_names,
     name_tasks,
 )
@@ -143,29 +142,29 @@ def predict_grid(
     if not varied:
         raise UserError("something must be varied", "there is no --vary", "such as --vary cores=64..192:16")
     options = replace(options or PredictOptions(), tasks=tuple(tasks), neighbors=0, explain=False)
-    made = make_variants(entry, varied, champion, when=options.when, assume=options.assume)
-    predictions: dict[int, Prediction] = {}
-    violations: dict[int, str] = {}
-    for numbers in batches(len(made.variants), progress=progress):
-        drawn, reasons = made.draw(numbers, assume=options.assume)
-        violations |= reasons
-        if drawn is not None:
-            answers = DrawnAnswers(drawn, champion, options, measurements)
-            predictions |= {each.line: each for each in answers.list_predictions()}
+    made = make_variants(entry, varied, champion)
+    answer = predict_machines(made.machines, champion, options, measurements, progress=progress)
+    predictions = {each.line: each for each in answer.machines}
     if not predictions:
-        raise UserError("at least one combination must be possible", f"none is: {next(iter(violations.values()))}")
+        raise UserError("at least one combination must be possible", f"none is: {next(iter(made.reasons.values()))}")
     combinations = []
-    for number, variant in enumerate(made.variants):
-        pairs, made_one = list(zip(made.varied, variant.points, strict=True)), predictions.get(number)
+    for number, points in enumerate(made.combinations):
+        pairs, prediction = list(zip(made.varied, points, strict=True)), predictions.get(number)
         numbered = ((field.name, point) for field, point in pairs if field.unit is not None)
-        values = {field.name: point.text for field, point in pairs}
-        numbers_of = {name: float(next(iter(point.cells.values()))) for name, point in numbered}
-        estimates, derived = (made_one.estimates, made_one.derived) if made_one else ((), ())
-        about = (violations.get(number, ""), variant.base_entity, derived)
-        combinations.append(Combination(values, numbers_of, estimates, *about))
+        combinations.append(
+            Combination(
+                values={field.name: point.text for field, point in pairs},
+                numbers={name: float(next(iter(point.cells.values()))) for name, point in numbered},
+                estimates=prediction.estimates if prediction else (),
+                violation=made.reasons.get(number, ""),
+                base_entity=made.base_entities.get(number, ""),
+                derived=prediction.derived if prediction else (),
+            )
+        )
     measurement_notes = measurements.notes if measurements else ()
     return Grid(
         *champion.identity,
+        month=champion.name_month(options.when),
         machine=entry.label if entry.values else "",
         level=options.level,
         units={field.name: field.unit for field in made.varied if field.unit is not None},

@@ -18,8 +18,9 @@ from perfcast.experiment.selection import PredictorFactory, list_fits, predictor
 from perfcast.experiment.uncertainty_fit import fit_in_domain, fit_uncertainty, plan_final_backtests
 from perfcast.inference.bridge import Base
 from perfcast.inference.champion import Champion, load_base
-from perfcast.inference.draws import DrawPredictions, impute_draws
+from perfcast.inference.imputation import impute_machines
 from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.machine_predictions import MachinePredictions
 from perfcast.inference.parse import parse_batch
 from perfcast.inference.reference_data import ReferenceData
 from perfcast.inference.rules import find_rules
@@ -98,19 +99,19 @@ def _predict_level(
         machines = machines.take(machines.cells[column] == expected)
     times = standard.select(tag=Tag.TIME)
     months = frame[times[0]].iloc[list(map(machines.line_of, machines.keys))].reset_index(drop=True) if times else None
-    drawn = DrawPredictions(impute_draws(machines, champion, months), champion)
-    lines = list(map(machines.line_of, drawn.completed.cells.index.tolist()))
+    predictions = MachinePredictions(impute_machines(machines, champion, months), champion)
+    lines = list(map(machines.line_of, predictions.completed.cells.index.tolist()))
     measured = frame.iloc[lines].reset_index(drop=True)
-    when = measured[times[0]] if times else None
     about, parts = {"row": measured[standard.column_of(Tag.ROW)]}, []
+    about["found"] = pd.Series(predictions.find_levels(champion.description_levels))
     about |= {tag.value: measured[standard.column_of(tag)].astype(str) for tag in (Tag.ENTITY, Tag.TASK)}
     for number, target in enumerate(champion.predictor.targets_):
         scores = {
-            "measured": measured[target].where(drawn.has_output[:, number]),
-            "predicted": drawn.medians[:, number],
+            "measured": measured[target].where(predictions.has_output[:, number]),
+            "predicted": predictions.medians[:, number],
         }
         part = pd.DataFrame({**about, "target": target, **scores})
-        intervals = drawn.intervals(number, when, level)
+        intervals = predictions.intervals(number, level)
         if intervals is None:
             intervals = pd.DataFrame({"below": np.nan, "above": np.nan, "half_width": np.nan}, index=part.index)
         part["low"] = part["predicted"] * np.exp(-intervals["below"].to_numpy())
@@ -146,12 +147,12 @@ def fit_scales(
     seed: int,
     at_the_cut: bool = False,
 ) -> tuple[float, ...]:
-    """Return by level the factor of a draw's half-width with which intervals hold 90 % of the backtests' scores.
+    """Return by level the factor of the half-width with which intervals hold 90 % of the backtests' scores.
 
-    What is assumed was measured before, while a tested machine runs newer software, so errors are larger than a draw
-    looks; the spread of the draws needs no factor. Every backtest has the same weight, and the factor is no less than
-    that of any single one. The last level, everything that is published, has the factor 1: the calibration was made
-    for it. Without backtests or levels there is no factor.
+    What is assumed was measured before, while a tested machine runs newer software, so errors are larger than those of
+    a full description. Every backtest has the same weight, and the factor is no less than that of any single large
+    one, nor than that of a fuller description. The last level, everything that is published, has the factor 1: the
+    calibration was made for it. Without backtests or levels there is no factor.
     Source: conformal scores as the distance past an interval (Romano et al., "Conformalized quantile regression", 2019)
     in units of the expected error. On backtests of forward splits, those that share no row held out in turn, it was
     better than factors of the whole width, by output, by side and of the mixture's level, and an added constant.
@@ -165,13 +166,28 @@ def fit_scales(
     above = np.log(lines["measured"] / lines["predicted"])
     width = np.where(above > 0, np.log(lines["high"] / lines["predicted"]), np.log(lines["predicted"] / lines["low"]))
     scores = lines.assign(score=1 + (np.abs(above) - width) / lines["half_width"])
-    return (*[_find_factor(part) for _, part in scores.groupby("level", sort=True)][:-1], 1.0)
+    levels = sorted(set(scores["level"].tolist()))
+    by_level = {level: _find_factor(scores[scores["level"] == level]) for level in levels}
+    below = list[float]()
+    for level in range(1, max(by_level)):
+        # a level that no backtest has is as wide as the one below it
+        below.append(by_level.get(level, below[-1] if below else by_level[min(by_level)]))
+    factors = [1.0]
+    for factor in reversed(below):
+        # who says less is not surer
+        factors.insert(0, max(factors[0], factor))
+    return tuple(factors)
+
+
+_MIN_SCORES = 100
+"""Scores from which a backtest counts by itself: the 90 % quantile of fewer is that of a few machines."""
 
 
 def _find_factor(scores: pd.DataFrame) -> float:
-    """Return the largest of the quantiles of the scores of all backtests together and of each one."""
+    """Return the largest of the quantiles of the scores of all backtests together and of each large one."""
     size = scores.groupby("backtest")["score"].transform("size")
-    parts = [scores.assign(share=1 / size), *(part.assign(share=1.0) for _, part in scores.groupby("backtest"))]
+    parts = [scores.assign(share=1 / size)]
+    parts += [part.assign(share=1.0) for _, part in scores[size >= _MIN_SCORES].groupby("backtest")]
     return max(weighted_quantile(part["score"].to_numpy(), part["share"].to_numpy(), LEVEL) for part in parts)
 
 
@@ -206,7 +222,9 @@ def _predict_backtests(
         fitted = replace(calibrated, in_domain=fit_in_domain(table, backtest.fitting), scales=())
         champion = Champion(table.dataset, "", "", data.features, predictor, reference_data, fitted, base=data.base)
         rows = draw_machines(table, backtest.testing, seed, _MAX_MACHINES)
-        yield predict_described(champion, data.standard, rows).assign(backtest=backtest.number)
+        predicted = predict_described(champion, data.standard, rows)
+        # a machine whose typed values are the usual ones has the interval of a lower level
+        yield predicted.assign(level=predicted["found"], backtest=backtest.number)
 
 
 AT_THE_CUT, ALL_FACTS = "at the cut", "all"

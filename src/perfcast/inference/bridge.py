@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,18 +10,22 @@ import pandas as pd
 
 from perfcast.features.feature_math import append_logs, feature
 from perfcast.inference.cells import (
+    ASSUMED,
     GIVEN,
     IMPLIED,
-    LOOKED_UP,
+    MEASURED,
     Cells,
     CompletedMachines,
+    fill_missing,
     mask_cells,
     read_column,
     stack_cells,
 )
 from perfcast.inference.champion import Champion
-from perfcast.inference.draws import DrawnMachines, DrawPredictions, FollowedDraws, impute_draws
+from perfcast.inference.imputation import impute_machines
+from perfcast.inference.machine_predictions import MachinePredictions
 from perfcast.inference.parse import ParsedMachines, fill_facts
+from perfcast.inference.typical import find_typical
 from perfcast.schema.table import Column, Role, Table, Tag, select
 from perfcast.uncertainty.conformal import LEVEL
 
@@ -49,39 +53,45 @@ class Base:
         units = dict.fromkeys(_FEATURES, unit) | {"known": ""}
         return [feature(f"{self.name}_{name}", self.name, units[name], text, 0) for name, text in _FEATURES.items()]
 
-    def follow(self, machines: ParsedMachines, when: pd.Series | pd.Timestamp | None, *, assume: bool) -> FollowedDraws:
-        """Return the draws of machines of the bridged dataset by this champion, which its own draws follow.
+    def fill_typical(self, machines: CompletedMachines, excluded: Collection[str]) -> Cells:
+        """Return machines of the bridged dataset with the missing cells that their typical machines have in the base.
 
-        They are those of the same descriptions in the other dataset, so that both assume the same hardware, whichever
-        of them is asked.
+        So both assume the same hardware, whichever of them is asked. Columns `excluded` are not filled: each dataset
+        has the day and the software of its own results.
         """
-        champion, known = self.champion, machines.known
-        tasks = [None if name is None else self.tasks.get(name, "") for name in known.cells[champion.task].tolist()]
-        rows = np.flatnonzero([task != "" for task in tasks])
-        is_known = known.has_origin(GIVEN, LOOKED_UP)[rows]
-        given = {
+        champion, deck = self.champion, self.champion.joint_deck
+        tasks = [self.tasks.get(name, "") for name in machines.cells[champion.task].tolist()]
+        rows = np.flatnonzero([task in champion.tasks for task in tasks])
+        if deck is None or not len(rows):
+            return machines.cells
+        is_known = machines.has_origin(GIVEN, ASSUMED)[rows]
+        known = {
             name: mask_cells(values[rows], ~is_known[:, place])
-            for place, (name, values) in enumerate(known.cells.items())
+            for place, (name, values) in enumerate(machines.cells.items())
         }
-        given[champion.task] = np.array([tasks[row] for row in rows.tolist()], dtype=object)
+        known[champion.task] = np.array([tasks[row] for row in rows.tolist()], dtype=object)
+        days = known.pop(deck.rules.day, None)
         empty = stack_cells([{}] * len(rows), champion.reference_data.measured.columns)
-        cells = empty.assign({name: values for name, values in given.items() if name in empty})
-        steps = CompletedMachines(Cells(cells, known.cells.index[rows]))
+        steps = CompletedMachines(empty.assign({name: values for name, values in known.items() if name in empty}))
         fill_facts(steps, champion)
         steps.conclude(champion.rules.fill_implied, IMPLIED)
-        days = when.iloc[rows].reset_index(drop=True) if isinstance(when, pd.Series) else when
-        return self.lead(impute_draws(ParsedMachines(steps, {}), champion, days, assume=assume))
+        steps.fill(deck.date(steps.cells, None if days is None else pd.Series(days)), ASSUMED)
+        typical = find_typical(steps, champion, deck)
+        is_taken = typical.has_origin(ASSUMED, MEASURED)
+        filled = {}
+        for name, values in typical.cells.items():
+            if name in machines.cells and name not in excluded:
+                column = mask_cells(machines.cells[name], np.full(len(tasks), True))
+                column[rows] = mask_cells(values, ~is_taken[:, typical.places[name]])
+                filled[name] = column
+        return fill_missing(machines.cells, filled)
 
-    def lead(self, drawn: DrawnMachines) -> FollowedDraws:
-        """Return draws of the base as those of the bridged dataset follow them."""
-        return FollowedDraws(drawn, self.tasks)
-
-    def add_estimates(self, table: Table, shares: np.ndarray | None = None) -> Table:
-        """Append the estimates of machines to their table; see `impute_draws` for `shares`."""
-        values = self.estimate(table.frame, shares=shares).to_numpy(dtype=float)
+    def add_estimates(self, table: Table) -> Table:
+        """Append the estimates of machines to their table."""
+        values = self.estimate(table.frame).to_numpy(dtype=float)
         return append_logs(table.with_numbers(self.columns, values.T), [self.columns[0].name])
 
-    def estimate(self, frame: pd.DataFrame, level: float = LEVEL, *, shares: np.ndarray | None = None) -> pd.DataFrame:
+    def estimate(self, frame: pd.DataFrame, level: float = LEVEL) -> pd.DataFrame:
         """Return the estimates of machines from all of their known cells, index as `frame`.
 
         They have what the champion learned after training. A machine of unknown design, or whose task has no other, has
@@ -92,7 +102,7 @@ class Base:
         time, target = measured.select(tag=Tag.TIME), champion.predictor.targets_[0]
         rows = frame.assign(**{champion.task: frame[champion.task].astype(object).map(self.tasks)})
         is_used = rows[[champion.task, *filter(None, [champion.rules.design_column])]].notna().all(axis=1)
-        rows, shares = rows[is_used], None if shares is None else shares[is_used]
+        rows = rows[is_used]
         counts = measured.frame[champion.entity].astype(str).value_counts()
         known = pd.DataFrame({"known": frame[champion.entity].astype(str).map(counts).fillna(0)})
         if rows.empty:
@@ -103,9 +113,10 @@ class Base:
         fill_facts(steps, champion)
         steps.conclude(champion.rules.fill_implied, IMPLIED)
         when = machines[time[0]] if time else None
-        drawn = DrawPredictions(impute_draws(ParsedMachines(steps, {}), champion, when, shares=shares), champion)
-        (shift, narrowing), intervals = drawn.levels[0], drawn.intervals(0, when, level)
-        medians = drawn.medians[:, 0] * np.exp(shift)
+        imputed = impute_machines(ParsedMachines(steps, {}), champion, when, of_one_kind=True)
+        predictions = MachinePredictions(imputed, champion)
+        (shift, narrowing), intervals = predictions.levels[0], predictions.intervals(0, level)
+        medians = predictions.medians[:, 0] * np.exp(shift)
         below, above = (np.nan, np.nan) if intervals is None else (narrowing * intervals[n] for n in ("below", "above"))
         published = measured.frame.groupby(peers, observed=True)[target].median().rename("published")
         values = machines[peers].astype(object).join(published, on=peers)[["published"]]

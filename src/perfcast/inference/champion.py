@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast import plugins
-from perfcast.inference.cells import Cells
+from perfcast.inference.cells import Cells, CompletedMachines
 from perfcast.inference.champion_archive import BASE, find_base, unpack_champion
 from perfcast.inference.donors import HotDeck, JointDeck
 from perfcast.inference.machine_fields import MachineFields, alias_field
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 _REFERENCE_DATA, INTERVALS = "reference_data", "intervals"
 
+_LATEST = pd.DateOffset(months=12)
+"""Longest time after the newest result for which an answer is given unasked."""
+
 
 @dataclass
 class Champion:
@@ -50,7 +53,7 @@ class Champion:
     `targets_of` are the targets that each was measured in, `typical_rows` the measured row whose first target is the
     median of its last year. `designs` are the measured ones, the most measured first (see
     `DescriptionRules.design_column`), `measured_kinds` those of machines with results. `joint_deck` donates whole
-    set-ups (None without rules of them), `hot_deck` usual values.
+    set-ups (None without rules of them), `hot_deck` usual values. `typical_machines` remembers those that were made.
     """
 
     dataset: str
@@ -79,6 +82,7 @@ class Champion:
     description_levels: tuple[tuple[str, ...], ...] = field(init=False)
     hot_deck: HotDeck = field(init=False)
     joint_deck: JointDeck | None = field(init=False)
+    typical_machines: dict[tuple[object, ...], CompletedMachines] = field(init=False, repr=False)
     published_index: PublishedIndex = field(init=False)
     targets_of: Mapping[str, Sequence[str]] = field(init=False)
     typical_rows: Mapping[str, int] = field(init=False)
@@ -109,7 +113,8 @@ class Champion:
         self.measured_kinds = frozenset(kind for row in known for kind in rules.list_kinds(row))
         self.description_levels = rules.list_levels(measured, list(self.fields.columns))
         self.hot_deck = HotDeck(measured)
-        self.joint_deck = JointDeck(measured, rules.joint, rules.naming_columns) if rules.joint else None
+        self.joint_deck = JointDeck(measured, rules.joint) if rules.joint else None
+        self.typical_machines = {}
         self.published_index = PublishedIndex(self.reference_data, rules)
         self._modules = [plugins.load("features", name) for name in self.features]
         targets = self.predictor.targets_
@@ -149,6 +154,22 @@ class Champion:
         dates = [*measured.frame[measured.select(tag=Tag.TIME)].max(), pd.Series(later, dtype="datetime64[ns]").max()]
         newest = max((date for date in dates if pd.notna(date)), default=None)
         return "" if newest is None else f"{newest:%Y-%m}"
+
+    def find_month(self, when: pd.Timestamp | None = None) -> pd.Timestamp | None:
+        """Return the month that an answer is for: the one asked for, or else this one.
+
+        It is at most a year after the newest result, for which intervals were tested. None without dates.
+        """
+        if when is not None or not self.results_until:
+            return when
+        newest = pd.Timestamp(self.results_until)
+        this_month = pd.Timestamp.now().to_period("M").to_timestamp()
+        return min(max(this_month, newest), newest + _LATEST)
+
+    def name_month(self, when: pd.Timestamp | None = None) -> str:
+        """Return the month that an answer is for, as 2026-11, "" without dates."""
+        month = self.find_month(when)
+        return "" if month is None else f"{month:%Y-%m}"
 
     @property
     def basis(self) -> DatasetBasis:
@@ -196,17 +217,22 @@ class Champion:
         """The field of the name in a short text of a machine."""
         return self.rules.named_field or self.entity
 
-    def derive_features(self, cells: Cells, shares: np.ndarray | None = None) -> Table:
-        """Return machines with every standard column, and the derived features that the predictor reads; no labels.
+    def derive_features(self, cells: Cells) -> Table:
+        """Return machines with every standard column, and the features that the predictor reads; no labels."""
+        return self.add_estimates(self.derive_columns(cells))
 
-        Args: see `impute_draws` for `shares`, those of the draws of a base.
-        """
+    def add_estimates(self, table: Table) -> Table:
+        """Return machines with the estimates of the base, where there is one."""
+        return table if self.base is None else self.base.add_estimates(table)
+
+    def derive_columns(self, cells: Cells) -> Table:
+        """Return machines with every standard column, and the features that follow from these; no labels."""
         frame = Cells(cells, np.arange(len(cells.index))).to_frame(coded=True)
         table = Table(self.dataset, frame, self.reference_data.measured.columns)
         for module in self._modules:
             if not getattr(module, "LABELS_ONLY", False):
                 table = module.derive(table)
-        return table if self.base is None else self.base.add_estimates(table, shares)
+        return table
 
     def predict_logs(self, cells: Cells) -> np.ndarray:
         """Return the predictor's answers for machines with every standard column, in natural logarithms."""
@@ -312,7 +338,7 @@ def load_champion(folder: Path | str, dataset: str | None = None, power: Path | 
 
 def load_base(folder: Path | None, bridge: Mapping[str, Any] | None) -> Base | None:
     """Read the champion of the other dataset that a bridge names, None without a bridge."""
-    from perfcast.inference.bridge import Base  # which draws machines of a champion
+    from perfcast.inference.bridge import Base  # which completes machines of a champion
 
     if folder is None or bridge is None:
         return None

@@ -41,6 +41,12 @@ def find_base(folder: Path, bridge: Mapping[str, Any]) -> Path:
     return folder.parent / bridge["dataset"] if folder.parent == CHAMPIONS else folder / BASE
 
 
+def has_base(folder: Path, base: Path) -> bool:
+    """Return whether the champion of a folder rests on a copy of that of another folder."""
+    records = [each / FOLDER_RECORD for each in (find_base(folder, {"dataset": base.name}), base)]
+    return all(record.is_file() for record in records) and records[0].read_bytes() == records[1].read_bytes()
+
+
 def pack_champion(folder: Path, out: Path, terms: Sequence[Mapping[str, str]]) -> None:
     """Write the folder of a champion as one file, with the terms of its sources.
 

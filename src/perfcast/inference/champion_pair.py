@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from perfcast.inference.bridge import Base
 from perfcast.inference.cells import Cells, CompletedMachines
@@ -40,6 +41,10 @@ class BridgedPair(NamedTuple):
         names = zip(self.bridged.identity, self.base.identity, strict=True)
         dataset, name, preset, results_until = (join_names(*each) for each in names)
         return dataset, name, preset, results_until
+
+    def name_month(self, when: pd.Timestamp | None) -> str:
+        """Return the months that answers are for, see `Champion.name_month`."""
+        return join_names(*(each.name_month(when) for each in (self.bridged, self.base)))
 
     @property
     def rules(self) -> DescriptionRules:

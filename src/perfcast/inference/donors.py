@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
@@ -130,10 +129,8 @@ class HotDeck:
         return numbers, np.unique(numbers, return_index=True)[1]
 
 
-OF_MACHINE, BY_TASK, SOFTWARE = "machine", "task", "software"
-"""Parts of a set-up, each from a donor of its own: what names the machine, the rest of it, and its software."""
-DRAWS = 21
-"""Draws of one machine: the tails of a 90 % interval have one of them on either side."""
+DONORS = 15
+"""Donors of a machine, drawn in proportion to their weights: its typical set-up is one of theirs."""
 
 MIN_CANDIDATES = 30
 """Results of the narrowest group below which donors also come from the next wider one."""
@@ -148,8 +145,10 @@ _DAYS = 365.25
 
 @dataclass(frozen=True)
 class JointRules:
-    """Rules of joint draws.
+    """Rules of the typical set-up of a machine.
 
+    `keys`: columns that name a machine and its day, without any all that are not taken. What else is given does not
+    change its typical set-up.
     `taken`: columns that a donor gives, all from one result, but for those of `software`: these come from a result of
     `software_groups`, so that an old machine runs what others run on the day of the set-up. `apart`: columns whose
     penalties the software has not: typed or assumed, they tell nothing of it. `per_unit`: taken columns
@@ -171,6 +170,7 @@ class JointRules:
     groups: tuple[tuple[str, ...], ...]
     penalties: Mapping[str, float]
     years: float
+    keys: tuple[str, ...] = ()
     software: tuple[str, ...] = ()
     apart: tuple[str, ...] = ()
     software_groups: tuple[tuple[str, ...], ...] = ()
@@ -184,34 +184,32 @@ class JointRules:
     dates: tuple[str, ...] = ()
 
 
+_Drawn = dict[tuple[Any, ...], np.ndarray]
+
+
 class JointDeck:
     """Measured results that donate whole set-ups.
 
     A donor is drawn in proportion to its weight, which falls with its differences from the known values of the machine
     and with the time between its result and the day of the set-up. Draws are systematic: evenly spaced in the
     cumulative weights of the donors in the order of time, so equal machines have equal draws, and machines that differ
-    little have similar ones. The columns of the entity and those that name a machine (`naming`) are drawn by machine
-    from the results of all tasks, the others by task; of these, the software has donors of its own.
+    little have similar ones. Hardware is drawn by machine from the results of all tasks, software by task.
     Source: Rubin, "Multiple Imputation for Nonresponse in Surveys", 1987, with hot-deck donors (Andridge and Little,
     Int. Stat. Rev. 78, 2010); systematic resampling (Kitagawa, J. Comput. Graph. Stat. 5, 1996).
     """
 
-    def __init__(self, measured: Table, rules: JointRules, naming: Sequence[str] = ()) -> None:
+    def __init__(self, measured: Table, rules: JointRules) -> None:
         times = measured.select(tag=Tag.TIME)
         self.rules, self.task = rules, measured.column_of(Tag.TASK)
         kinds = {column.name: column.kind for column in measured.columns}
+        self._bounds = {column.name: (column.low, column.high) for column in measured.columns}
         self._taken = [name for name in rules.taken if name in kinds]
         numbers = {name for name, kind in kinds.items() if kind is Kind.NUMERICAL}
         self._texts = {name for name, kind in kinds.items() if kind in (Kind.CATEGORICAL, Kind.TEXT)}
         scored = [name for name in rules.penalties if name in kinds]
         self._entity = measured.column_of(Tag.ENTITY)
-        group = next(column.group for column in measured.columns if column.name == self._entity)
-        of_machine = {*measured.select(group=group), *naming}
-        self._given: dict[str, list[str]] = {OF_MACHINE: [], BY_TASK: [], SOFTWARE: []}
-        for name in self._taken:
-            part = SOFTWARE if name in rules.software else OF_MACHINE if name in of_machine else BY_TASK
-            self._given[part].append(name)
-        self.parts = [part for part, names in self._given.items() if names]
+        self._software = [name for name in self._taken if name in rules.software]
+        self._hardware = [name for name in self._taken if name not in rules.software]
         copied = {*rules.per_unit.values(), *rules.at_most.values(), (*rules.only_with.values(), *self._taken)}
         read = {name for names in copied for name in names}
         read |= {*scored, *times[:1], self.task, self._entity, rules.released}
@@ -230,85 +228,100 @@ class JointDeck:
         self._software_years = since.to_numpy() / _DAYS
         self._group_rows = cache(lambda columns: self.frame.groupby(list(columns), observed=True).indices)
         self._column = cache(self._read_column)
-        self._drawn = defaultdict[str, dict[tuple[Any, ...], np.ndarray]](dict)
+        self._drawn: tuple[_Drawn, _Drawn] = ({}, {})
 
     def date(self, machines: Cells, when: pd.Series | pd.Timestamp | None) -> Cells:
-        """Return machines with the day that their set-up is of: that of the newest result, or an earlier one.
-
-        No later software was measured. No machine is older than its entity. Shapes: `when` (n,).
-        """
+        """Return machines with the day that their set-up is of, where it is not given. Shapes: `when` (n,)."""
         if self.rules.day not in machines:
             return machines
         last = pd.Timestamp(self._last)
         wanted = pd.Series(last if when is None else when).fillna(last).to_numpy("datetime64[us]")
-        days = np.broadcast_to(np.minimum(wanted, last.to_datetime64()), len(machines.index))
-        days = np.fmax(days, machines[self.rules.launch]) if self.rules.launch in machines else days
+        days = self._limit_days(np.broadcast_to(wanted, len(machines.index)), machines)
         return fill_missing(machines, {self.rules.day: days})
 
-    def draw(self, machines: Cells, part: str) -> np.ndarray:
-        """Return the donors of every machine for one of `parts`, in the order of time, (n, DRAWS) rows of `frame`.
+    def limit_days(self, machines: Cells) -> Cells:
+        """Return machines whose days are at most that of the newest result."""
+        day = self.rules.day
+        return machines.assign({day: self._limit_days(machines[day], machines)}) if day in machines else machines
 
-        Donors are -1 for a machine that lacks no cell which they give, and for one without any.
+    def _limit_days(self, days: np.ndarray, machines: Cells) -> np.ndarray:
+        """Return days that are at most that of the newest result, (n,), but that no machine is older than its entity.
+
+        No later software was measured.
+        """
+        limited = np.minimum(days, pd.Timestamp(self._last).to_datetime64())
+        launch = self.rules.launch
+        return np.asarray(np.fmax(limited, machines[launch]) if launch in machines else limited)
+
+    def lacks_hardware(self, machines: Cells) -> np.ndarray:
+        """Return which machines lack hardware that a donor gives, (n,) bool."""
+        return np.asarray(np.logical_or.reduce([is_missing(machines[name]) for name in self._hardware]))
+
+    def draw(self, machines: Cells, *, software: bool = False) -> np.ndarray:
+        """Return the donors of every machine, in the order of time, (n, DONORS) rows of `frame`.
+
+        Donors of hardware are results of any task, those of software of the task of the machine. They are -1 for a
+        machine that lacks no cell which they give, and for one without any.
         """
         names = [
-            *([] if part == OF_MACHINE else [self.task]),
+            *([self.task] if software else []),
             *self._logs,
             *self._scored_texts,
             *(name for name in (self.rules.day, self.rules.launch) if name in machines),
         ]
         keys = list_rows(machines, names)
         incomplete = np.zeros(len(keys), dtype=bool)
-        for name in self._given[part]:
+        for name in self._software if software else self._hardware:
             incomplete |= is_missing(machines[name])
         numbers = np.flatnonzero(incomplete).tolist()
-        drawn = self._drawn[part]
+        drawn = self._drawn[software]
         new = [key for key in dict.fromkeys(keys[number] for number in numbers) if key not in drawn]
         if len(drawn) + len(new) > _MAX_REMEMBERED:
             drawn.clear()
             new = list(dict.fromkeys(keys[number] for number in numbers))
         known = [dict(zip(names, key, strict=True)) for key in new]
-        drawn.update(zip(new, self._draw_donors(known, part), strict=True))
-        drawn_rows = np.full((len(keys), DRAWS), -1)
+        drawn.update(zip(new, self._draw_donors(known, software=software), strict=True))
+        drawn_rows = np.full((len(keys), DONORS), -1)
         for number in numbers:
             drawn_rows[number] = drawn[keys[number]]
         return drawn_rows
 
-    def _draw_donors(self, machines: Sequence[Mapping[str, Any]], part: str) -> Iterator[np.ndarray]:
+    def _draw_donors(self, machines: Sequence[Mapping[str, Any]], *, software: bool) -> Iterator[np.ndarray]:
         """Yield the rows of the donors of every machine, given by its known cells, -1 without a candidate."""
-        candidates = [self._find_candidates(known, part) for known in machines]
+        candidates = [self._find_candidates(known, software=software) for known in machines]
         sizes = np.cumsum([0, *map(len, candidates)])
         begin = 0
         while begin < len(machines):
             # machines whose candidates together stay in a cache
             end = max(begin + 1, int(np.searchsorted(sizes, sizes[begin] + _ROWS_AT_ONCE, side="right")) - 1)
             rows = np.concatenate(candidates[begin:end])
-            penalties = self._penalties(machines[begin:end], rows, np.diff(sizes[begin : end + 1]), part)
+            penalties = self._penalties(machines[begin:end], rows, np.diff(sizes[begin : end + 1]), software=software)
             by_machine = np.split(penalties, sizes[begin + 1 : end] - sizes[begin])
             for among, penalty in zip(candidates[begin:end], by_machine, strict=True):
                 yield _draw_systematically(among, penalty)
             begin = end
 
     def _penalties(
-        self, machines: Sequence[Mapping[str, Any]], rows: np.ndarray, sizes: np.ndarray, part: str
+        self, machines: Sequence[Mapping[str, Any]], rows: np.ndarray, sizes: np.ndarray, *, software: bool
     ) -> np.ndarray:
         """Return the penalties of the candidates of machines, (rows,). Shapes: rows (rows,), sizes (machines,)."""
         owners = np.repeat(np.arange(len(machines)), sizes)
         days = pd.Series([known.get(self.rules.day) for known in machines], dtype="datetime64[us]")
         wanted = ((days - self._last).dt.days.fillna(0).clip(upper=0).to_numpy() / _DAYS)[owners]
         years = self._years[rows]
-        if part != SOFTWARE:
+        if not software:
             # machines of an entity change little after its last result
             same = self._coded[self._entity].codes[rows] == self._codes_of(self._entity, machines)[owners]
             newest = np.full(len(machines), -np.inf)
             np.maximum.at(newest, owners[same], years[same])
             wanted = np.minimum(wanted, np.where(newest > -np.inf, newest, 0.0)[owners])
         total: np.ndarray = np.abs(years - wanted) / self.rules.years
-        if part == SOFTWARE:
+        if software:
             # what will run after the newest result is rather the newest software than that of the newest results
-            software = np.where(wanted < 0, years, self._software_years[rows])
-            total += np.abs(wanted - software) / self.rules.years
+            age = np.where(wanted < 0, years, self._software_years[rows])
+            total += np.abs(wanted - age) / self.rules.years
         for name, penalty in self.rules.penalties.items():
-            if part == SOFTWARE and name in self.rules.apart:
+            if software and name in self.rules.apart:
                 continue
             if name in self._logs:
                 values = np.array([known.get(name) for known in machines], dtype=float)
@@ -327,11 +340,11 @@ class JointDeck:
         values = (known.get(name) for known in machines)
         return np.array([_NOT_GIVEN if value is None else places.get(value, UNKNOWN) for value in values], dtype=int)
 
-    def _find_candidates(self, known: Mapping[str, Any], part: str) -> np.ndarray:
+    def _find_candidates(self, known: Mapping[str, Any], *, software: bool) -> np.ndarray:
         """Return the rows of the narrowest groups that together have enough results, in the order of time."""
         candidates: np.ndarray = np.zeros(0, dtype=int)
-        for group in (*(self.rules.software_groups if part == SOFTWARE else self.rules.groups), ()):
-            columns = (*([] if part == OF_MACHINE else [self.task]), *(name for name in group if name != self.task))
+        for group in (*(self.rules.software_groups if software else self.rules.groups), ()):
+            columns = (*([self.task] if software else []), *(name for name in group if name != self.task))
             if not columns:
                 return np.arange(len(self.frame))
             key = tuple(known.get(name) for name in columns)
@@ -347,39 +360,50 @@ class JointDeck:
                 break
         return candidates
 
-    def fill(self, machines: Cells, donor_rows: np.ndarray, part: str) -> Cells:
-        """Return machines with their missing cells from a donor each, see `draw`.
+    def donate(self, machines: Cells, *, software: bool = False) -> dict[str, np.ndarray]:
+        """Return the cells that machines may take from their donors, of hardware or software, (n, DONORS) by column."""
+        count, names = len(machines.index), self._software if software else self._hardware
+        donor_rows = self.draw(machines, software=software).ravel()
+        repeated = machines.take(np.repeat(np.arange(count), DONORS))
+        rules = self.rules
+        read = {name for copied in (rules.per_unit, rules.at_most) for each in names for name in copied.get(each, ())}
+        read |= {rules.facts[name][0] for name in read if name in rules.facts}
+        read |= {rules.only_with[name] for name in names if name in rules.only_with}
+        donors = {name: self._column(name)[donor_rows] for name in self.frame if name in read.union(names)}
+        cells = {name: mask_cells(self._adapt(name, repeated, donors), donor_rows < 0) for name in names}
+        return {name: values.reshape(count, DONORS) for name, values in cells.items()}
 
-        Shapes: donor_rows (n,), -1 for a machine without a donor.
-        """
-        filled = {}
-        for name in self._given[part]:
-            missing = is_missing(machines[name]) & (donor_rows >= 0)
-            if not missing.any():
-                continue
-            values = self._column(name)[donor_rows]
-            if name in self.rules.per_unit:
-                donor_units, machine_units = np.ones(len(values)), np.ones(len(values))
-                for unit in self.rules.per_unit[name]:
-                    donated = self._column(unit)[donor_rows]
-                    donor_units = donor_units * donated
-                    machine_units = machine_units * np.where(is_missing(machines[unit]), donated, machines[unit])
-                scaled = np.maximum(np.rint(values / donor_units * machine_units), np.minimum(values, 1.0))
-                values = np.where(np.isnan(scaled), values, scaled)
-            given = values
-            for largest in self.rules.at_most.get(name, ()):
-                source, find = self.rules.facts.get(largest, (largest, np.asarray))
-                limit, limit_of_donor = find(machines[source]), find(self._column(source)[donor_rows])
-                values = np.where(((given >= limit_of_donor) | (values > limit)) & ~is_missing(limit), limit, values)
-            if name in self.rules.only_with:
-                condition = self.rules.only_with[name]
-                agrees = is_missing(machines[condition]) | (machines[condition] == self._column(condition)[donor_rows])
-                values = mask_cells(values, ~agrees)
-            if name in self.rules.dates and self.rules.launch in machines:
-                launch = machines[self.rules.launch]
-                values = np.where(values < launch, launch, values)
-            filled[name] = np.where(missing, values, machines[name])
-        return machines.assign(filled)
+    def adopt(self, machines: Cells, typical: Cells) -> Cells:
+        """Return machines with their missing cells from their typical machines, as what is given allows."""
+        taken = {name: self._adapt(name, machines, typical) for name in self._taken}
+        return fill_missing(machines, taken)
+
+    def _adapt(self, name: str, machines: Cells, donors: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Return the cells of a column that machines take from a donor each, (n,)."""
+        rules, values = self.rules, donors[name]
+        if name in rules.per_unit:
+            donor_units, machine_units = np.ones(len(values)), np.ones(len(values))
+            for unit in rules.per_unit[name]:
+                donor_units = donor_units * donors[unit]
+                machine_units = machine_units * np.where(is_missing(machines[unit]), donors[unit], machines[unit])
+            scaled = np.maximum(np.rint(values / donor_units * machine_units), np.minimum(values, 1.0))
+            # what is assumed may be typed
+            scaled = np.clip(scaled, *self._bounds[name])
+            values = np.where(np.isnan(scaled), values, scaled)
+        donated = values
+        for largest in rules.at_most.get(name, ()):
+            source, find = rules.facts.get(largest, (largest, np.asarray))
+            limit, limit_of_donor = find(machines[source]), find(donors[source])
+            is_limited = (donated >= limit_of_donor) | (values > limit)
+            values = np.where(is_limited & ~is_missing(limit), limit, values)
+        if name in rules.only_with:
+            condition = rules.only_with[name]
+            agrees = is_missing(machines[condition]) | (machines[condition] == donors[condition])
+            values = mask_cells(values, ~agrees)
+        if name in rules.dates and rules.launch in machines:
+            launch = machines[rules.launch]
+            values = np.where(values < launch, launch, values)
+        return np.asarray(values)
 
     def _read_column(self, name: str) -> np.ndarray:
         """Return a column as `Cells` holds it; rows share their texts."""
@@ -391,10 +415,10 @@ class JointDeck:
 def _draw_systematically(candidates: np.ndarray, penalties: np.ndarray) -> np.ndarray:
     """Return draws of candidates in proportion to their weights exp(-penalty), evenly spaced in the order of rows."""
     if not len(candidates):
-        return np.full(DRAWS, -1)
+        return np.full(DONORS, -1)
     weights = np.exp(-penalties + penalties.min())
     cumulative = np.cumsum(weights) / weights.sum()
-    places = np.searchsorted(cumulative, (np.arange(DRAWS) + 0.5) / DRAWS)
+    places = np.searchsorted(cumulative, (np.arange(DONORS) + 0.5) / DONORS)
     return np.asarray(candidates[np.minimum(places, len(candidates) - 1)])
 
 

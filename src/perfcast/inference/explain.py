@@ -12,8 +12,8 @@ import pandas as pd
 
 from perfcast.inference.cells import ASSUMED, GIVEN, MISSING, ORIGINS, Cells, CompletedMachines
 from perfcast.inference.champion import Champion
-from perfcast.inference.draws import DrawPredictions
 from perfcast.inference.machine_fields import name_group
+from perfcast.inference.machine_predictions import MachinePredictions
 from perfcast.inference.measured_index import describe_outside
 from perfcast.inference.prediction import MEASURED_FACTOR, BacktestError, Basis, Driver, Move, Neighbor, Value
 from perfcast.inference.rules import find_rules
@@ -34,24 +34,24 @@ _MAX_OUTPUTS = 16
 class Explainer:
     """Explanations of a batch of predictions: measured results near a machine, its values, its drivers, and its basis.
 
-    Args: `neighbors` is the number of measured results of each task, `explain` whether values, typical machines,
-    drivers and bases are wanted, `when` the month of the measurement. Assumptions of machines whose keys are in
-    `ranked` are not ranked: another champion has ranked the same.
+    Args: `neighbors` is the number of measured results of each task, `explain` whether values and bases are wanted,
+    `drivers` whether these and typical machines are. Assumptions of machines whose keys are in `ranked` are not ranked:
+    another champion has ranked the same.
     """
 
     ranked: Collection[int] = ()
 
     def __init__(
         self,
-        predicted: DrawPredictions,
+        predicted: MachinePredictions,
         champion: Champion,
         *,
         neighbors: int,
         explain: bool,
-        when: pd.Timestamp | None,
+        drivers: bool,
     ) -> None:
         self._predicted, self._completed, self._champion = predicted, predicted.completed, champion
-        self._explains = explain
+        self._explains, self._drives = explain, drivers
         self._neighbors = find_neighbors(predicted, champion, neighbors)
         cells, completed = predicted.completed.cells, predicted.completed
         given, known = completed.has_origin(GIVEN), ~completed.has_origin(ASSUMED, MISSING)
@@ -61,17 +61,17 @@ class Explainer:
             champion.published_index.find_rows(cells, compared, known)
             for compared in (given, given | is_setup, given & ~is_setup)
         )
-        if not explain:
-            return
-        reference_data = champion.reference_data
+        # what is typed as it would have been assumed changes no answer
+        says_more = predicted.says_more
+        self._own_rows = champion.published_index.find_rows(cells, says_more, known)
         self._tasks = cells[champion.task].tolist()
-        self._typical_rows = [champion.typical_rows[str(name)] for name in self._tasks]
-        usual = {name: reference_data.column(name)[self._typical_rows] for name in cells}
-        self._shares, self._groups = attribute_difference(cells, Cells(usual, cells.index), champion)
-        if champion.calibrated is not None:
+        if drivers:
+            self._typical_rows = [champion.typical_rows[str(name)] for name in self._tasks]
+            usual = {name: champion.reference_data.column(name)[self._typical_rows] for name in cells}
+            self._shares, self._groups = attribute_difference(cells, Cells(usual, cells.index), champion)
+        if explain and champion.calibrated is not None:
             X, calibration = predicted.table.frame, champion.calibrated.calibration
-            months = None if when is None else pd.Series(when, index=X.index)
-            distances = champion.calibrated.in_domain.distances(X, months, encoded=predicted.encoded)
+            distances = champion.calibrated.in_domain.distances(X, predicted.months, encoded=predicted.encoded)
             tasks = X[predicted.table.column_of(Tag.TASK)]
             self._outputs_of = [outputs_of(tasks, target) for target in champion.predictor.targets_]
             self._sizes = [
@@ -92,7 +92,7 @@ class Explainer:
             exact = same if same and not same.differs else None
             alike = alike if alike and not alike.differs else None
             explanation["published_outside"] = describe_outside(exact, alike, low, high)
-        if self._explains:
+        if self._drives:
             number = self._champion.predictor.targets_.index(target)
             explanation["typical_machine"] = describe_neighbor(self._champion, self._typical_rows[row], 0.0, target)
             explanation["drivers"] = list_drivers(self._shares[row, :, number], self._groups)
@@ -105,7 +105,7 @@ class Explainer:
     def _find_gaps(self, medians: np.ndarray, target: str) -> np.ndarray:
         """Return log median of the published results of the machine - log estimate, (n,), NaN without any."""
         index = self._champion.published_index
-        published = [index.summarize(match, target) for match in self._published_rows]
+        published = [index.summarize(match, target) for match in self._own_rows]
         measured = np.array([each.median if each and not each.differs else np.nan for each in published])
         return np.asarray(np.log(measured) - np.log(medians))
 
@@ -138,7 +138,7 @@ class Explainer:
         if not self._explains:
             return {"machine": name}
         distinct = list(dict.fromkeys(rows))
-        values = list_values(self._completed, distinct, measured)
+        values = list_values(self._predicted.take_kinds(distinct), measured)
         return {"machine": name, "values": values, "basis": self._find_basis(distinct)}
 
     def _find_basis(self, rows: list[int]) -> Basis:
@@ -214,7 +214,7 @@ class Explainer:
         return self._name(wanted[number])[0], tuple(moves)
 
 
-def find_neighbors(predicted: DrawPredictions, champion: Champion, count: int) -> list[list[tuple[int, float]]]:
+def find_neighbors(predicted: MachinePredictions, champion: Champion, count: int) -> list[list[tuple[int, float]]]:
     """Return the nearest measured rows of every machine and their distances; none without a calibration."""
     table, index = predicted.table, champion.neighbor_index
     if index is None or not count:
@@ -243,12 +243,12 @@ def name_machine(cells: pd.Series | Mapping[str, Any], table: Table) -> str:
     return find_rules(table.dataset).name_machine(table.column_of(Tag.ENTITY), {str(k): v for k, v in cells.items()})
 
 
-def list_values(completed: CompletedMachines, rows: Sequence[int], table: Table) -> tuple[Value, ...]:
-    """Return the known values that a machine has in all of its tasks, column by column, with their origins.
+def list_values(completed: CompletedMachines, table: Table) -> tuple[Value, ...]:
+    """Return the known values that a machine has in all of its tasks and kinds, column by column, with their origins.
 
     Each may be typed back. What is assumed of the software, say, may differ between tasks: name one to list it.
     """
-    first, *others = (_list_values(completed, row, table) for row in rows)
+    first, *others = (_list_values(completed, row, table) for row in range(len(completed.codes)))
     common = set(first).intersection(*others)
     return tuple(value for value in first if value in common)
 

@@ -351,15 +351,6 @@ def _refuse_vendor(vendor: str, machine: ParsedMachine, champion: Champion) -> U
     )
 
 
-def name_violations(cells: Cells, typed: Mapping[int, Mapping[str, TypedField]], champion: Champion) -> dict[int, str]:
-    """Return by key (index) the first limit that a machine breaks; `typed` are its fields by column."""
-    reasons: dict[int, str] = {}
-    for violation in champion.rules.find_violations(cells):
-        named = _name_field(violation, typed.get(violation.line, {}), cells, champion)
-        reasons.setdefault(violation.line, ": ".join(named))
-    return reasons
-
-
 def _name_field(
     violation: Violation, typed: Mapping[str, TypedField], cells: Cells, champion: Champion
 ) -> tuple[str, str]:

@@ -14,10 +14,11 @@ import pandas as pd
 
 from perfcast.inference.cells import ASSUMED, MEASURED
 from perfcast.inference.champion import Champion
-from perfcast.inference.draws import DrawnMachines, DrawPredictions, impute_draws
 from perfcast.inference.explain import Explainer
+from perfcast.inference.imputation import ImputedMachines, impute_machines
 from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.machine_predictions import MachinePredictions
 from perfcast.inference.parse import ParsedMachines, parse_batch
 from perfcast.inference.prediction import (
     MAX_RATIO,
@@ -53,9 +54,9 @@ BATCH_SIZE = 500
 class PredictOptions:
     """Options of a prediction.
 
-    `when`: month of the measurement (None: that of the last training row). `assume`: whether usual values are imputed.
-    `neighbors`: number of measured results shown. `explain`: whether to add values, typical machine and drivers.
-    `tasks`: those with an answer; none means all.
+    `when`: month of the measurement (None: see `Champion.find_month`). `assume`: whether usual values are imputed.
+    `neighbors`: number of measured results shown. `explain`: whether to add values and the basis, with `drivers` those
+    and the typical machine as well. `tasks`: those with an answer; none means all.
     """
 
     level: float = LEVEL
@@ -63,6 +64,7 @@ class PredictOptions:
     assume: bool = True
     neighbors: int = 3
     explain: bool = True
+    drivers: bool = True
     tasks: tuple[str, ...] = ()
 
 
@@ -85,7 +87,7 @@ def make_options(
 
 
 def read_month(when: str | date | None, name: str = "when") -> pd.Timestamp | None:
-    """Return the month of a measurement, as `2026-03` or a date; None stays, for that of the newest result or a launch.
+    """Return the month of a measurement, as `2026-03` or a date; None stays.
 
     Raises: UserError, which names the option `name`, when it is no month.
     """
@@ -149,10 +151,16 @@ def predict_machines(
     notes = {key: machine.notes for key, machine in machines.machines.items()}
     for rows in batches(len(machines.known.codes), progress=progress):
         batch = replace(machines, known=machines.known.take(rows))
-        drawn = impute_draws(batch, champion, options.when, assume=options.assume)
-        predictions += DrawnAnswers(drawn, champion, options, measurements).list_predictions(notes)
+        imputed = impute_machines(batch, champion, options.when, assume=options.assume)
+        predictions += MachineAnswers(imputed, champion, options, measurements).list_predictions(notes)
     inputs = select(champion.predictor.columns_, role=Role.FEATURE)
-    return Predictions(*champion.identity, tuple(predictions), len(inputs), bases=(champion.basis,))
+    return Predictions(
+        *champion.identity,
+        tuple(predictions),
+        len(inputs),
+        bases=(champion.basis,),
+        month=champion.name_month(options.when),
+    )
 
 
 class Correction(NamedTuple):
@@ -166,23 +174,27 @@ class Correction(NamedTuple):
     later: np.ndarray
 
 
-class DrawnAnswers:
-    """Answers about machines that are drawn already: `predicted` by `champion`, with the `corrections` by target.
+class MachineAnswers:
+    """Answers about completed machines: `predicted` by `champion`, with the `corrections` by target.
 
     `is_corrected` is whether user measurements are part of the corrections.
     """
 
     def __init__(
         self,
-        drawn: DrawnMachines,
+        imputed: ImputedMachines,
         champion: Champion,
         options: PredictOptions,
         measurements: UserMeasurements | None = None,
     ) -> None:
-        self.drawn, self.champion, self.options, self.measurements = drawn, champion, options, measurements
-        self.predicted = predicted = DrawPredictions(drawn, champion)
+        self.imputed, self.champion, self.options, self.measurements = imputed, champion, options, measurements
+        self.predicted = predicted = MachinePredictions(imputed, champion)
         self.explainer = Explainer(
-            predicted, champion, neighbors=options.neighbors, explain=options.explain, when=options.when
+            predicted,
+            champion,
+            neighbors=options.neighbors,
+            explain=options.explain,
+            drivers=options.explain and options.drivers,
         )
         self.is_corrected = measurements is not None
         self.corrections = [self._correct(number) for number in range(len(champion.predictor.targets_))]
@@ -211,7 +223,7 @@ class DrawnAnswers:
 
 
 def _answer(
-    line: int, made: Sequence[tuple[int, Estimate]], answers: DrawnAnswers, notes: tuple[str, ...]
+    line: int, made: Sequence[tuple[int, Estimate]], answers: MachineAnswers, notes: tuple[str, ...]
 ) -> Prediction:
     """Return the prediction of one machine from its estimates by row, with `notes` after those of its own."""
     predicted, champion = answers.predicted, answers.champion
@@ -279,7 +291,7 @@ def explain_refusal(estimate: Estimate, champion: Champion, *, is_share: bool) -
     )
 
 
-def _estimate(answers: DrawnAnswers) -> list[tuple[int, Estimate]]:
+def _estimate(answers: MachineAnswers) -> list[tuple[int, Estimate]]:
     """Return the row and the estimate of every output, in the order of rows."""
     predicted, champion, options, explainer = answers.predicted, answers.champion, answers.options, answers.explainer
     table, X = predicted.table, predicted.table.frame
@@ -288,12 +300,11 @@ def _estimate(answers: DrawnAnswers) -> list[tuple[int, Estimate]]:
     missing = X[inputs].isna().to_numpy().sum(axis=1).tolist()
     assumed = predicted.completed.has_origin(ASSUMED).sum(axis=1).tolist()
     tasks = X[table.column_of(Tag.TASK)].astype(str).tolist()
-    when = None if options.when is None else pd.Series(options.when, index=X.index)
     nothing = pd.DataFrame({"in_domain_score": None, "least_similar_group": ""}, index=X.index, dtype=object)
     lowest, highest = predicted.lowest, predicted.highest
     estimates = []
     for number, target in enumerate(champion.predictor.targets_):
-        intervals = predicted.intervals(number, when, options.level)
+        intervals = predicted.intervals(number, options.level)
         shift, narrowing, later = answers.corrections[number]
         medians = np.clip(predicted.medians[:, number] * np.exp(shift), lowest, highest)
         ends = np.full((2, len(X)), None, dtype=object)

@@ -188,7 +188,7 @@ class Move:
 class Assumption:
     """Field whose assumed columns change the estimates: `spread` is their standard deviation, 0.05 about 5 %.
 
-    Columns that differ between draws are replaced by those of every draw, all other values stay; the largest spread of
+    They are replaced by those of every donor, all other values stay; the largest spread of
     all tasks counts.
     """
 
@@ -419,6 +419,8 @@ class ChampionAnswer(Answer):
     champion: str
     preset: str
     results_until: str
+    month: str = field(default="", kw_only=True)
+    """Month of the measurements that are predicted, as 2026-11; that of a later launch for a later CPU model."""
 
 
 def join_names(*names: str) -> str:

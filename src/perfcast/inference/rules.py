@@ -181,7 +181,7 @@ class DescriptionRules:
     blocks: ClassVar[tuple[Block, ...]] = ()
     """Blocks of hot-deck imputation, in this order: later ones may use what earlier ones filled."""
     joint: ClassVar[JointRules | None] = None
-    """Rules of joint draws; without them, a machine is imputed once."""
+    """Rules of typical set-ups; without them, usual values alone are assumed."""
     setup_columns: ClassVar[tuple[str, ...]] = ()
     """Columns that name the set-up of a result: published results of a machine are summarized by them."""
     assumed_identity: ClassVar[tuple[str, ...]] = ()
@@ -216,8 +216,6 @@ class DescriptionRules:
     without results in the base."""
     replaced: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """By varied column: columns that are derived anew even where the user gave them, since they would contradict it."""
-    adapted: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """By varied column: columns that are derived anew where the user did not give them."""
 
     @property
     def size_note(self) -> str:

@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 
 from perfcast.inference.champion import Champion
-from perfcast.inference.draws import DrawPredictions, impute_draws
+from perfcast.inference.imputation import impute_machines
 from perfcast.inference.machine_fields import MachineFields, alias_field
 from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.machine_predictions import MachinePredictions
 from perfcast.inference.parse import ParsedMachines, parse_machines
 from perfcast.schema.table import Role, Tag
 from perfcast.uncertainty.levels import ErrorRows, KnownErrors, outputs_of
@@ -57,13 +58,13 @@ def read_measurements(
     scores = [_read_scores(entry, champion) for entry in entries]
     alternatives = parse_machines(_machine_entries(entries, champion, machine or {}), champion)
     machines = _choose_alternatives(alternatives, scores, champion)
-    drawn = DrawPredictions(impute_draws(machines, champion), champion)
-    table = drawn.table
-    predicted = pd.DataFrame(drawn.medians, table.frame.index, columns=list(champion.predictor.targets_))
+    predictions = MachinePredictions(impute_machines(machines, champion), champion)
+    table = predictions.table
+    predicted = pd.DataFrame(predictions.medians, table.frame.index, columns=list(champion.predictor.targets_))
     tasks = table.frame[table.column_of(Tag.TASK)]
     residuals, positions, outputs = [], [], []
     for number, target in enumerate(champion.predictor.targets_):
-        expected = drawn.levels[number][0]
+        expected = predictions.levels[number][0]
         measured = np.array([by_target.get(target, np.nan) for by_target in scores], dtype=float)
         known = np.isfinite(measured) & predicted[target].notna().to_numpy()
         outputs.append(outputs_of(tasks[known], target))
@@ -97,7 +98,7 @@ def _choose_alternatives(
     lines = np.array([machines.line_of(key) for key in keys], dtype=int)
     if len({*lines}) == len(lines):
         return machines
-    medians = DrawPredictions(impute_draws(machines, champion), champion).medians
+    medians = MachinePredictions(impute_machines(machines, champion), champion).medians
     targets = champion.predictor.targets_
     measured = np.array([[scores[line].get(target, np.nan) for target in targets] for line in lines])
     with np.errstate(invalid="ignore"):

@@ -336,6 +336,7 @@ class _ChampionResponse(BaseModel):
 class PredictResponse(_ChampionResponse):
     """Predictions in the order of the request; a machine that cannot be used has the status `refused`."""
 
+    month: str = Field(description="Month of the measurements that are predicted, YYYY-MM.")
     machines: list[Prediction]
     bases: list[DatasetBasis]
 

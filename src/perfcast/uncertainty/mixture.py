@@ -1,4 +1,4 @@
-"""Mixtures of the predictive distributions of several draws of one machine: medians and quantiles."""
+"""Mixtures of the predictive distributions of several kinds of one machine: medians and quantiles."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 import pytest
 from champion_project import TITLES, project
@@ -22,7 +21,8 @@ from perfcast.decisions.variants import MAX_COMBINATIONS, combinations, make_var
 from perfcast.decisions.what_if import predict_grid
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.inference import Champion, MachineEntry, PredictOptions, parse_machines, predict_machines, read_machines
-from perfcast.inference.draws import complete_machines
+from perfcast.inference.imputation import impute_machines
+from perfcast.inference.machine_predictions import complete_machines
 from perfcast.inference.predict import predict_batch
 from perfcast.inference.reference_data import ReferenceData
 from perfcast.predictors.linear import Ridge
@@ -43,21 +43,21 @@ def made(machine, *texts):
     return make_variants(entry, varied(*texts), project().champion)
 
 
-def drawn_frames(grid):
-    """Return the frame of the draws of every combination that is possible."""
-    drawn, _ = grid.draw(np.arange(len(grid.variants)))
-    frame = drawn.completed.frame
-    return [frame[frame.index == number] for number in sorted(set(frame.index))]
+def complete(grid):
+    """Return the completed frame of every combination that is possible."""
+    imputed = impute_machines(grid.machines, project().champion)
+    return imputed.completed.frame
 
 
 def completed(grid):
-    """Return the first draw of every combination that is possible."""
-    return pd.concat([frame.head(1) for frame in drawn_frames(grid)])
+    """Return every combination that is possible."""
+    frame = complete(grid)
+    return frame.groupby(frame.index).head(1)
 
 
 def differing(grid):
-    """Return the columns with several known values in a draw of the combinations."""
-    frames = [frame.reset_index(drop=True).astype(object) for frame in drawn_frames(grid)]
+    """Return the columns with several known values in the combinations."""
+    frames = [frame.reset_index(drop=True).astype(object) for _, frame in complete(grid).groupby(level=0)]
     first = frames[0]
     return {
         name
@@ -131,7 +131,7 @@ def test_variants_keep_given_fields_without_contradiction():
     assert frame["cores_per_chip_of_cpu_model"].tolist() == [20, 20]
     whole = {"processor": "Xeon Gold 6148", "cores_enabled_total": 40}
     assert completed(made(whole, "chips=2"))["cores_enabled_total"].tolist() == [40]
-    _, reasons = made(whole, "chips=1,2").draw(np.arange(2))
+    reasons = made(whole, "chips=1,2").reasons
     assert reasons[0].startswith("cores_enabled_total: 40 per chip is more than the 20")
     frame = completed(made(machine, "cores=8,12"))
     assert frame["cores_enabled_total"].tolist() == [16, 24]
@@ -145,10 +145,10 @@ def test_variants_keep_given_fields_without_contradiction():
 
 def test_too_many_cores_make_a_hypothetical_cpu_model():
     real = made(GOLD, "cores=10,20")
-    assert not any(variant.base_entity for variant in real.variants) and not real.notes
+    assert not real.base_entities and not real.notes
     assert completed(real)["cpu_model"].tolist() == ["xeon gold 6148"] * 2
     other = made(GOLD, "cores=20,40")
-    assert [variant.base_entity for variant in other.variants] == ["", "xeon gold 6148"]
+    assert other.base_entities == {1: "xeon gold 6148"}
     assert completed(other)["cpu_model"].isna().tolist() == [False, True]
     assert "xeon gold 6148 has its own cores" in other.notes[0]
     champion = project().champion
@@ -197,7 +197,7 @@ def test_a_new_cpu_model_may_be_varied_and_does_not_change_with_the_list():
     new = {"processor": "Zeus 1", "clock": "2.5 GHz", "family": "Skylake-SP", "chips": 2}
     grid = made(new, "cores=16,32")
     assert completed(grid)["cores_enabled_total"].tolist() == [32, 64]
-    assert not any(variant.base_entity for variant in grid.variants)
+    assert not grid.base_entities
     described = {**new, "cores": 24}
     first, second = completed(made(described, "cores=16,32")).iloc[1], completed(made(described, "cores=32,48")).iloc[0]
     assert first.astype(str).tolist() == second.astype(str).tolist()

@@ -14,7 +14,8 @@ from perfcast.experiment.fitting import fit_rows, plan_backtests, predict_rows, 
 from perfcast.experiment.uncertainty_fit import fold_distances
 from perfcast.inference import parse_machines, read_machines
 from perfcast.inference.champion import build_features
-from perfcast.inference.draws import DrawPredictions, impute_draws
+from perfcast.inference.imputation import impute_machines
+from perfcast.inference.machine_predictions import MachinePredictions
 from perfcast.predictors.linear import Ridge
 
 
@@ -96,7 +97,7 @@ def test_only_a_forward_split_has_a_cut_and_whole_machines_are_drawn_by_a_seed(d
 
 
 def lines(level, backtest, error):
-    """Return predictions with a draw's half-width of 0.1, draws that add 0.05, and errors evenly up to `error`."""
+    """Return predictions with a half-width of 0.1, kinds that add 0.05, and errors evenly up to `error`."""
     errors = np.linspace(0, error, 400) * np.where(np.arange(400) % 2, 1, -1)
     ends = {"low": 100 * np.exp(-0.15), "high": 100 * np.exp(0.15), "half_width": 0.1, "predicted": 100.0}
     return pd.DataFrame({"measured": 100 * np.exp(errors)}).assign(level=level, backtest=backtest, **ends)
@@ -105,13 +106,13 @@ def lines(level, backtest, error):
 @pytest.mark.parametrize(
     ("parts", "factors"),
     [
-        # 90 % of the errors are up to 0.45: the draws add 0.05, the half-width of a draw must be 0.40
-        ([(1, 0, 0.5), (4, 0, 0.5)], (4.0, 1.0)),
-        # the worst backtest counts, and the last level has none
-        ([(1, 0, 0.1), (1, 1, 0.5), (2, 0, 0.1), (3, 0, 0.5)], (4.0, 0.4, 1.0)),
+        # 90 % of the errors are up to 0.45: the kinds add 0.05, the half-width of one must be 0.40
+        ([(1, 0, 0.5), (4, 0, 0.5)], (4.0, 4.0, 4.0, 1.0)),
+        # the worst backtest counts, the last level has none, and no level is narrower than a fuller one
+        ([(1, 0, 0.1), (1, 1, 0.5), (2, 0, 0.1), (3, 0, 0.5)], (4.0, 1.0, 1.0)),
     ],
 )
-def test_factors_make_intervals_hold_the_level_and_leave_the_spread_of_draws(monkeypatch, parts, factors):
+def test_factors_make_intervals_hold_the_level_and_leave_other_spread(monkeypatch, parts, factors):
     known = project()
     monkeypatch.setattr(described, "_predict_backtests", lambda *_, **__: iter(lines(*part) for part in parts))
     data = DescribedData(known.standard, known.standard, known.raw, ())
@@ -119,13 +120,12 @@ def test_factors_make_intervals_hold_the_level_and_leave_the_spread_of_draws(mon
     assert fitted == pytest.approx(factors, rel=0.01, abs=0.01)
 
 
-def test_a_factor_widens_by_the_half_width_of_a_draw():
+def test_a_factor_widens_by_the_half_width():
     champion = project().champion
     machines = parse_machines(read_machines([{**KNOWN, "suite": "CINT2017rate"}]), champion)
-    drawn = impute_draws(machines, champion)
-    assert len(drawn.owners) > 1
+    imputed = impute_machines(machines, champion)
     narrow, wide = (
-        DrawPredictions(drawn, replace(champion, calibrated=replace(champion.calibrated, scales=(factor,) * 4)))
+        MachinePredictions(imputed, replace(champion, calibrated=replace(champion.calibrated, scales=(factor,) * 4)))
         for factor in (1.0, 3.0)
     )
     first, second = narrow.intervals(0).iloc[0], wide.intervals(0).iloc[0]

@@ -14,7 +14,7 @@ from champion_project import KNOWN, TITLES
 from perfcast.cli.main import main
 from perfcast.domains.servers.processors.announcements import find_core, find_core_family
 from perfcast.inference.champion import load_champion
-from perfcast.inference.draws import impute_draws
+from perfcast.inference.imputation import impute_machines
 from perfcast.inference.machine_files import read_machines
 from perfcast.inference.parse import parse_batch
 
@@ -85,7 +85,7 @@ def test_a_copied_champion_needs_no_other_folder(results, tmp_path):
 def test_the_core_of_a_described_machine_is_known(results):
     """Levels of the core would be unknown otherwise, although rows have it."""
     champion = load_champion(results / "champion" / DATASET)
-    cells = impute_draws(parse_batch(read_machines(KNOWN), champion), champion).completed.cells
+    cells = impute_machines(parse_batch(read_machines(KNOWN), champion), champion).completed.cells
     assert {*cells["generation"].tolist()} == {find_core(str(cells["family"][0]))}
     assert {*cells["core_family"].tolist()} == {find_core_family(find_core(str(cells["family"][0])))} - {None}
 

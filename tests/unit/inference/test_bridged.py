@@ -17,8 +17,9 @@ import perfcast
 from perfcast.cli.main import main
 from perfcast.decisions.what_if import predict_grids
 from perfcast.domains.servers.server_rules import SPEC_CPU2026
-from perfcast.inference.bridged import draw_sides, predict_pair
+from perfcast.inference.bridged import predict_pair
 from perfcast.inference.champion_pair import BridgedPair, parse_pair, read_measured
+from perfcast.inference.imputation import impute_machines
 from perfcast.inference.machine_files import read_machines
 from perfcast.inference.predict import PredictOptions, predict_batch
 from perfcast.inference.prediction import cap_trust
@@ -87,22 +88,23 @@ ENTITIES = sorted(project().standard.frame["cpu_model"].dropna().unique())
 @given(st.lists(st.sampled_from(ENTITIES), min_size=1, max_size=4, unique=True))
 def test_both_assume_the_same_hardware_whichever_has_results(entities):
     pair = bridged_pair()
-    base, bridged = draw_sides(
-        parse_pair(read_machines([{"processor": entity} for entity in entities]), pair), pair, PLAIN
-    )
+    sides = parse_pair(read_machines([{"processor": entity} for entity in entities]), pair)
+    base, bridged = (impute_machines(side, champion) for side, champion in zip(sides, pair, strict=True))
     joint, of_base, of_bridged = pair.base.rules.joint, base.completed.cells, bridged.completed.cells
     hardware = ({*joint.taken} - {*joint.software, joint.day}) & {*of_base} & {*of_bridged}
     assert "dimm_count" in hardware
-    led = np.isin(of_base.index, of_base.index[base.other >= 0])
-    assert not np.isin(of_bridged.index[bridged.other >= 0], of_base.index[led]).any()
-    for follower, leader in ((base, bridged), (bridged, base)):
-        follows = follower.other >= 0
+    places = {key: row for row, key in enumerate(zip(of_base.index, of_base[pair.base.task], strict=True))}
+    tasks = pair.bridge.tasks
+    found = [
+        (row, places[key, tasks[task]])
+        for row, (key, task) in enumerate(zip(of_bridged.index, of_bridged[pair.bridged.task], strict=True))
+        if (key, tasks.get(task)) in places
+    ]
+    assert found
+    for row, place in found:
         for name in hardware:
-            values = follower.completed.cells[name][follows].tolist()
-            other = leader.completed.cells[name][follower.other[follows]].tolist()
-            assert all(a == b or a != a for a, b in zip(values, other, strict=True)), name
-    shared = np.intersect1d(of_base.index, of_bridged.index)
-    assert np.union1d(of_base.index[base.other >= 0], of_bridged.index[bridged.other >= 0]).tolist() == shared.tolist()
+            value, other = of_bridged[name][row], of_base[name][place]
+            assert value == other or (value != value and other != other), name
 
 
 @settings(max_examples=5, deadline=None)

@@ -3,7 +3,7 @@
 from champion_project import project
 
 from perfcast.experiment.described import describe_rows
-from perfcast.inference.draws import find_level
+from perfcast.inference.machine_predictions import find_level
 from perfcast.inference.rules import find_rules
 
 

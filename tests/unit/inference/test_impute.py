@@ -11,10 +11,11 @@ from champion_project import FEATURES, KNOWN, PLAIN, SUITES, is_possible, make_c
 
 from perfcast.domains.servers.server_rules import SPEC_CPU2017 as RULES
 from perfcast.inference import parse_machines, read_machines
-from perfcast.inference.cells import ASSUMED, GIVEN, ORIGINS, Cells, EntityFacts, list_rows
+from perfcast.inference.cells import ASSUMED, GIVEN, ORIGINS, Cells, EntityFacts
 from perfcast.inference.champion import build_features
-from perfcast.inference.donors import BY_TASK, HotDeck, JointDeck
-from perfcast.inference.draws import complete_machines, impute_draws
+from perfcast.inference.donors import HotDeck, JointDeck
+from perfcast.inference.imputation import impute_machines
+from perfcast.inference.machine_predictions import complete_machines
 from perfcast.inference.reference_data import ReferenceData
 from perfcast.schema.table import Role, Table, Tag
 from perfcast.uncertainty.in_domain import gower_distances
@@ -136,12 +137,12 @@ def test_impute_records_the_origin_of_every_value():
     assert not (without == "assumed").any(axis=None)
 
 
-JOINT = (["compiler_vendor", "compiler_major_minor", "sw_avail"], ["os_name", "os_version", "kernel_series"])
+ASSUMABLE = ("compiler_vendor", "compiler_major_minor", "sw_avail", "os_name", "os_version", "kernel_series")
 
 
 def draws(machine, champion=None):
     known = champion or project().champion
-    return impute_draws(parse_machines(read_machines([machine]), known), known)
+    return impute_machines(parse_machines(read_machines([machine]), known), known)
 
 
 def deck(**changes):
@@ -149,20 +150,16 @@ def deck(**changes):
     return JointDeck(champion.reference_data.measured, replace(champion.rules.joint, **changes))
 
 
-def test_what_is_not_given_comes_jointly_from_a_measured_result():
+def test_what_is_not_given_is_as_measured_machines_have_it():
     drawn = draws({**KNOWN, "suite": "CINT2017rate"})
-    frame = drawn.completed.frame
-    assert len(frame) > 1
-    measured = project().champion.reference_data.measured.frame
-    for names in JOINT:
-        known = set(map(tuple, measured[names].astype(object).itertuples(index=False)))
-        assumed = frame[(drawn.completed.origins[names] == ASSUMED).all(axis=1).to_numpy()]
-        assert len(assumed) > 1
-        assert set(map(tuple, assumed[names].astype(object).itertuples(index=False))) <= known
-    assert drawn.weights.sum() == pytest.approx(1)
+    frame, measured = drawn.completed.frame, project().champion.reference_data.measured.frame
+    assert len(frame) == 1
+    assumed = [name for name in ASSUMABLE if drawn.completed.origins[name].iloc[0] == ASSUMED]
+    assert len(assumed) > 3
+    assert all(frame[name].iloc[0] in set(measured[name]) for name in assumed)
 
 
-def test_given_cells_are_kept_and_every_draw_is_possible():
+def test_given_cells_are_kept_and_the_typical_machine_is_possible():
     drawn = draws({**KNOWN, "memory": "12 x 32 GB DDR4-2933", "compiler": "AOCC 4.0", "suite": "CFP2017rate"})
     frame = drawn.completed.frame
     assert set(frame["dimm_gb"]) == {32}
@@ -172,28 +169,43 @@ def test_given_cells_are_kept_and_every_draw_is_possible():
     assert all(is_possible(frame.iloc[[place]]) for place in range(len(frame)))
 
 
-def test_draws_repeat_exactly_and_do_not_depend_on_the_batch():
+def test_typical_machines_repeat_exactly_and_do_not_depend_on_the_batch():
     first, again = draws(KNOWN), draws(KNOWN)
     pd.testing.assert_frame_equal(first.completed.frame, again.completed.frame)
     champion = project().champion
-    both = impute_draws(
+    both = impute_machines(
         parse_machines(read_machines([{"processor": "epyc 7601", "chips": 1}, KNOWN]), champion), champion
     )
     last = both.completed.frame[both.completed.frame.index == both.completed.frame.index[-1]]
     pd.testing.assert_frame_equal(last.reset_index(drop=True), first.completed.frame.reset_index(drop=True))
 
 
-def test_machines_that_are_draws_of_one_share_out_its_draws():
-    champion = project().champion
-    machine = {**KNOWN, champion.task: champion.tasks[0]}
-    whole = draws(machine)
-    assert len(whole.owners) > 3
-    parsed = parse_machines(read_machines([machine] * 3), champion)
-    parts = impute_draws(parsed, champion, shares=np.array([[0, 3], [1, 3], [2, 3]]))
-    np.testing.assert_allclose(np.bincount(parts.owners, parts.weights), 1.0)
-    rows, shared = (list_rows(each.completed.cells, whole.completed.frame.columns) for each in (whole, parts))
-    assert set(shared) == set(rows)
-    assert len(shared) < 2 * len(rows)
+PLAIN_FIELDS = ("memory", "os", "compiler", "storage", "vendor")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_was_assumed_typed_back_changes_no_answer(seed):
+    """Neither all of it nor a part of it, for one task and for all, on measured and on unknown CPU models."""
+    champion, random = project().champion, np.random.default_rng(seed)
+    names = sorted(set(champion.reference_data.measured.frame["cpu_model"].astype(str)))
+    machine = {"cpu_model": str(random.choice(names)), "chips": 1}
+    if seed % 3 == 0:
+        machine = {"processor": "Xeon Gold 9999", "cores": 24, "clock": 2500, "family": "Cascade Lake-SP", "chips": 2}
+    if seed % 2:
+        machine["suite"] = str(random.choice(champion.tasks))
+    options = replace(PLAIN, assume=True, explain=True)
+    (before,) = predict(machine, options=options).machines
+    of_task = {each.task: each for each in before.estimates}
+    assumed = {value.column: value.value for value in before.values if value.origin == ASSUMED}
+    common = {name: cell for name, cell in assumed.items() if name not in champion.rules.joint.software}
+    chosen = common if len(of_task) > 1 else assumed
+    for share in (1.0, 0.5, 0.2):
+        typed = {name: cell for name, cell in chosen.items() if random.random() <= share}
+        (after,) = predict({**machine, **typed}, options=options).machines
+        for each in after.estimates:
+            known = of_task[each.task]
+            assert (each.median, each.low, each.high) == (known.median, known.low, known.high), typed
+            assert each.trust == known.trust
 
 
 def test_donors_of_the_same_cpu_model_come_first_and_the_newest_of_them():
@@ -205,18 +217,18 @@ def test_donors_of_the_same_cpu_model_come_first_and_the_newest_of_them():
     machine.loc[0, ["cpu_model", "suite"]] = name, suite
     machine = machine.astype(measured.dtypes.to_dict())
     near = deck(penalties={"cpu_model": 50.0}, years=1000.0)
-    donor_rows = near.draw(read_cells(machine), BY_TASK)[0]
+    donor_rows = near.draw(read_cells(machine))[0]
     assert set(near.frame.iloc[donor_rows]["cpu_model"]) == {name}
     newest = deck(penalties={"cpu_model": 50.0}, years=0.01)
-    donor_rows = newest.draw(read_cells(machine), BY_TASK)[0]
+    donor_rows = newest.draw(read_cells(machine))[0]
     of_model = measured[(measured["cpu_model"] == name) & (measured["suite"] == suite)]
     assert set(newest.frame.iloc[donor_rows]["published_month"]) == {of_model["published_month"].max()}
 
 
 def filled(joint, rows, column, **cells):
-    """Return a column of described machines without it, as their donors, rows of the deck, fill it."""
+    """Return a column of described machines without it, as others, rows of the deck, give it."""
     machine = rows.assign(**{column: np.nan, **cells}).reset_index(drop=True)
-    return joint.fill(read_cells(machine), rows.index.to_numpy(), BY_TASK)[column]
+    return joint.adopt(read_cells(machine), read_cells(rows.reset_index(drop=True)))[column]
 
 
 def test_modules_grow_with_the_channels_and_a_rate_is_of_its_generation():
@@ -238,7 +250,7 @@ def test_a_donor_at_its_largest_value_gives_that_of_the_machine():
     slow = measured.frame.assign(mem_rated_mts=measured.frame["mem_max_mts_1dpc"] - 100)
     slower = JointDeck(replace(measured, frame=slow), joint.rules)
     expected = fast["mem_max_mts_1dpc"].iloc[0] - 100
-    assert filled(slower, fast, "mem_rated_mts", mem_max_mts_1dpc=9000.0)[0] == expected
+    assert filled(slower, slower.frame.loc[fast.index], "mem_rated_mts", mem_max_mts_1dpc=9000.0)[0] == expected
     limits = {"mem_max_mts_1dpc": 6400.0, "mem_mrdimm_mts": 8800.0, "mem_rated_mts": 12800.0}
     rules = project().champion.rules.joint
     joint = JointDeck(replace(measured, frame=measured.frame.assign(**limits)), rules)
@@ -269,22 +281,11 @@ def test_every_cpu_model_runs_the_newest_software_of_its_vendor_on_the_asked_day
     released = {}
     for year in (2018, 2022):
         parsed = parse_machines(read_machines([machine]), champion)
-        drawn = impute_draws(parsed, champion, pd.Timestamp(year, 6, 1)).completed.frame
+        drawn = impute_machines(parsed, champion, pd.Timestamp(year, 6, 1)).completed.frame
         released[year] = drawn["sw_avail"].median()
         assert set(drawn["test_month"]) == {min(pd.Timestamp(year, 6, 1), frame["published_month"].max())}
         assert set(drawn["compiler_major_minor"]) <= set.union(*by_release)
     assert released[2018] < released[2022]
-
-
-def test_the_prediction_is_the_median_over_draws():
-    champion = project().champion
-    machine = {**KNOWN, "suite": "CINT2017rate"}
-    drawn = draws(machine)
-    scores = np.exp(champion.predict_logs(drawn.completed.cells)[:, 0])
-    (estimate,) = predict(machine, options=replace(PLAIN, assume=True)).machines[0].estimates
-    for beside in (scores < estimate.median * (1 - 1e-9), scores > estimate.median * (1 + 1e-9)):
-        assert drawn.weights[beside].sum() <= 0.5 + 1e-9
-    assert estimate.low < estimate.median < estimate.high
 
 
 def test_find_nearest_sorts_by_distance_and_then_newest_first():

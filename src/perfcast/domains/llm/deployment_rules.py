@@ -120,11 +120,6 @@ class DeploymentRules(DescriptionRules):
         "gpus": ("tensor_parallel",),
         "model": ("model_family", *MODEL_FACTS, *MODEL_LIMITS),
     }
-    adapted: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        **dict.fromkeys(PARALLEL, ("moe_tensor_parallel", "moe_expert_parallel")),
-        "model": ("precision", "backend"),
-        "precision": ("backend",),
-    }
     blocks = (
         Block(
             "number format",

@@ -182,10 +182,9 @@ class ServerRules(ServerNames):
     }
     # only what arithmetic ties to a column: cache, power and clocks stay when the number of cores varies
     replaced = _read_rule("replaced")
-    # one module in every channel, as fast as the CPU allows, unless the user gave the modules
-    adapted = _read_rule("adapted")
     blocks = _read_blocks()
     joint = JointRules(
+        keys=tuple(_read_rule("key")),
         taken=tuple(_read_rule("taken")),
         per_unit={"dimm_count": ("chips", "mem_channels_per_chip")},
         groups=(("cpu_model", "chips"), ("cpu_model",), ("family",), ("cpu_vendor",)),
