@@ -290,8 +290,11 @@ class Champion(champion_folder.Champion):
     def _repr_html_(self) -> str:
         """Return the properties of the champion for a notebook, with every text escaped."""
         properties = {
-            **{"dataset": self.dataset, "predictor": self.name, "preset": self.preset},
-            **{"tasks": ", ".join(self.tasks), "targets": ", ".join(self.predictor.targets_)},
+            "dataset": self.dataset,
+            "predictor": self.name,
+            "preset": self.preset,
+            "tasks": ", ".join(self.tasks),
+            "targets": ", ".join(self.predictor.targets_),
             "measured results": f"{len(self.reference_data.measured.frame):,}",
             "intervals": "calibrated" if self.calibrated else "none",
         }

@@ -187,8 +187,11 @@ def _format_prediction(prediction: Prediction, origins: Mapping[str, str], width
         return "\n".join([*parts, _HINT])
     rows = [
         [
-            *("" if place else each.task, _format_score(near.score), near.machine),
-            *(near.published, f"{near.distance:.3f}"),
+            "" if place else each.task,
+            _format_score(near.score),
+            near.machine,
+            near.published,
+            f"{near.distance:.3f}",
         ]
         for each in estimates
         for place, near in enumerate(each.neighbors)
@@ -402,9 +405,13 @@ def format_comparison(comparison: Comparison, width: int | None = None, *, expla
                 estimate, ends = _format_spread(each)
                 rows.append(
                     {
-                        **{"task": each.task if each.task != shown else "", "machine": letter},
+                        "task": each.task if each.task != shown else "",
+                        "machine": letter,
                         "published": _count_published(each),
-                        **{"estimate": estimate, interval: ends, "unit": each.unit, "trust": each.trust},
+                        "estimate": estimate,
+                        interval: ends,
+                        "unit": each.unit,
+                        "trust": each.trust,
                     }
                 )
                 shown = each.task
@@ -416,7 +423,8 @@ def format_comparison(comparison: Comparison, width: int | None = None, *, expla
     pairs = [
         {
             **names,
-            **{"ratio": f"{pair.ratio:.3f}", interval: format_interval(pair.low, pair.high)},
+            "ratio": f"{pair.ratio:.3f}",
+            interval: format_interval(pair.low, pair.high),
             "first is higher": format_percent(pair.probability),
             "correlation of errors": "" if pair.correlation is None else f"{pair.correlation:.2f}",
         }

@@ -77,10 +77,17 @@ class NearestMachines(Answer):
         """Return one row per machine and measured result."""
         rows = [
             {
-                **{"line": machine.line, "machine": machine.machine, "task": each.task, "target": each.target},
-                **{"score": each.measured.score, "unit": each.unit, "distance": each.measured.distance},
-                **{"measured": each.measured.machine, "published": each.measured.published},
-                **{"result": each.measured.result, "differing": each.differing},
+                "line": machine.line,
+                "machine": machine.machine,
+                "task": each.task,
+                "target": each.target,
+                "score": each.measured.score,
+                "unit": each.unit,
+                "distance": each.measured.distance,
+                "measured": each.measured.machine,
+                "published": each.measured.published,
+                "result": each.measured.result,
+                "differing": each.differing,
                 "differences": "; ".join(f"{d.column}: {d.described} -> {d.measured}" for d in each.differences),
             }
             for machine in self.machines

@@ -263,12 +263,10 @@ class JointDeck:
         Donors of hardware are results of any task, those of software of the task of the machine. They are -1 for a
         machine that lacks no cell which they give, and for one without any.
         """
-        names = [
-            *([self.task] if software else []),
-            *self._logs,
-            *self._scored_texts,
-            *(name for name in (self.rules.day, self.rules.launch) if name in machines),
-        ]
+        names = [*self._logs, *self._scored_texts]
+        names += [name for name in (self.rules.day, self.rules.launch) if name in machines]
+        if software:
+            names.insert(0, self.task)
         keys = list_rows(machines, names)
         incomplete = np.zeros(len(keys), dtype=bool)
         for name in self._software if software else self._hardware:

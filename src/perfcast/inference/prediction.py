@@ -126,13 +126,18 @@ class Estimate:
     def cells(self) -> dict[str, Any]:
         """Return the columns of a table of estimates."""
         return {
-            **{"task": self.task, "target": self.target, "estimate": self.median},
-            **{"low": self.low, "high": self.high, "unit": self.unit},
-            **{"trust": self.trust, "in_domain_score": self.in_domain_score},
-            **{"published": published.count if (published := self.published) else 0},
-            **{"published_median": published.median if published else float("nan")},
-            **{"published_differs": "; ".join(published.differs) if published else ""},
-            **{"published_outside": self.published_outside},
+            "task": self.task,
+            "target": self.target,
+            "estimate": self.median,
+            "low": self.low,
+            "high": self.high,
+            "unit": self.unit,
+            "trust": self.trust,
+            "in_domain_score": self.in_domain_score,
+            "published": published.count if (published := self.published) else 0,
+            "published_median": published.median if published else float("nan"),
+            "published_differs": "; ".join(published.differs) if published else "",
+            "published_outside": self.published_outside,
         }
 
 
@@ -234,8 +239,13 @@ class DerivedValue:
     def cells(self) -> dict[str, Any]:
         """Return the columns of a table of estimates."""
         return {
-            **{"task": self.name, "target": DERIVED, "estimate": self.median, "low": self.low, "high": self.high},
-            **{"unit": self.unit, "published": 0},
+            "task": self.name,
+            "target": DERIVED,
+            "estimate": self.median,
+            "low": self.low,
+            "high": self.high,
+            "unit": self.unit,
+            "published": 0,
         }
 
 
@@ -466,15 +476,22 @@ class Predictions(ChampionAnswer):
             carried |= dict.fromkeys(given)
             common = {
                 **given,
-                **{"line": machine.line, "machine": machine.machine, "champion": self.champion},
+                "line": machine.line,
+                "machine": machine.machine,
+                "champion": self.champion,
                 "notes": "; ".join(machine.notes),
-                **{"features": self.features, "status": machine.status, "message": machine.message},
+                "features": self.features,
+                "status": machine.status,
+                "message": machine.message,
             }
             ratio_of = {each.task: each.cells() for each in machine.ratios}
             rows += [
                 {
-                    **{**common, **estimate.cells(), **ratio_of.get(estimate.task, {})},
-                    **{"assumed": estimate.assumed, "features_missing": estimate.missing},
+                    **common,
+                    **estimate.cells(),
+                    **ratio_of.get(estimate.task, {}),
+                    "assumed": estimate.assumed,
+                    "features_missing": estimate.missing,
                 }
                 for estimate in machine.estimates
             ]
@@ -487,8 +504,25 @@ class Predictions(ChampionAnswer):
 
 
 _COLUMNS = (
-    *("line", "machine", "task", "target", "estimate", "low", "high", "unit", "trust", "in_domain_score"),
-    *("published", "published_median", "published_differs", "published_outside", "assumed", "champion"),
-    *("features_missing", "features"),
-    *("status", "message", "notes"),
+    "line",
+    "machine",
+    "task",
+    "target",
+    "estimate",
+    "low",
+    "high",
+    "unit",
+    "trust",
+    "in_domain_score",
+    "published",
+    "published_median",
+    "published_differs",
+    "published_outside",
+    "assumed",
+    "champion",
+    "features_missing",
+    "features",
+    "status",
+    "message",
+    "notes",
 )

@@ -27,13 +27,13 @@ from perfcast.utils.errors import UserError
 from perfcast.utils.io import temporary_folder
 
 UVICORN: dict[str, Any] = {
-    **{
-        "http": "perfcast.serving.bounded_http:BoundedProtocol",
-        "h11_max_incomplete_event_size": 1 << 16,
-        "ws": "none",
-        "log_level": "error",
-    },
-    **{"timeout_keep_alive": 5, "timeout_graceful_shutdown": 5, "timeout_worker_healthcheck": 10},
+    "http": "perfcast.serving.bounded_http:BoundedProtocol",
+    "h11_max_incomplete_event_size": 1 << 16,
+    "ws": "none",
+    "log_level": "error",
+    "timeout_keep_alive": 5,
+    "timeout_graceful_shutdown": 5,
+    "timeout_worker_healthcheck": 10,
     **dict.fromkeys(("access_log", "proxy_headers", "server_header"), False),
 }
 """Options of uvicorn under their own names. Units: bytes of headers; seconds.
