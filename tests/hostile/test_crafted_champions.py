@@ -42,7 +42,7 @@ def champion_of(kind: type[Predictor]) -> Path:
     folder, made = Path(mkdtemp(prefix="perfcast-crafted-")) / "champion", project()
     folder.mkdir()
     table = build_features("spec_cpu2017", made.standard.frame, made.standard.columns, FEATURES)
-    predictor, _ = fit_all_rows(table, {"params": lambda seed: kind(n_estimators=3)}, 0, None)
+    predictor = fit_all_rows(table, lambda seed: kind(n_estimators=3), 0, None)
     about = {"dataset": "spec_cpu2017", "predictor": "trees", "preset": "quick", "features": list(FEATURES)}
     save_champion(folder, predictor, None, standard=made.standard, table=table, raw=made.raw, about=about)
     return folder

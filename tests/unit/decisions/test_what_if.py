@@ -239,7 +239,7 @@ def test_grid_and_ranking_of_a_dataset_without_rules():
     frame = table.frame.assign(second=table.frame["score"].where(table.frame["suite"] == "float"))
     second = Column("second", Kind.NUMERICAL, Role.TARGET, "workload", "points")
     standard = build_table("fake", frame, (*table.columns, second))
-    predictor, _ = fit_all_rows(standard, {"params": lambda seed: Ridge()}, 0, None)
+    predictor = fit_all_rows(standard, lambda seed: Ridge(), 0, None)
     champion = Champion("fake", "ridge", "quick", (), predictor, ReferenceData(standard, pd.DataFrame()))
     entries = read_machines([{"part": "part 001", "chips": 1}, {"part": "part 001", "chips": 2, "watts": 3}])
     grid = predict_grid(entries[0], read_varied_fields(["chips=1,2"], champion.fields), champion, options=PLAIN)

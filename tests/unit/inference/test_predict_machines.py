@@ -120,7 +120,7 @@ def test_predict_machines_covers_the_targets_of_the_task():
     frame = table.frame.assign(score=score.where(~is_float), second=score.where(is_float))
     second = Column("second", Kind.NUMERICAL, Role.TARGET, "workload", "points")
     standard = build_table("fake", frame, (*table.columns, second))
-    predictor, _ = fit_all_rows(standard, {"params": lambda seed: Ridge()}, 0, None)
+    predictor = fit_all_rows(standard, lambda seed: Ridge(), 0, None)
     champion = Champion("fake", "ridge", "quick", (), predictor, ReferenceData(standard, pd.DataFrame()))
     predicted = predict([{"part": "part 001", "chips": 2}], champion, PredictOptions()).to_frame()
     assert predicted[["task", "target", "unit"]].to_numpy().tolist() == [
