@@ -123,7 +123,7 @@ def champion(folder: Path, name: str, watch: Watch) -> None:
     from perfcast.domains.servers.predictors.analytical import AnalyticalPredictor
     from perfcast.experiment.champion import fit_all_rows
     from perfcast.experiment.uncertainty_fit import fit_uncertainty
-    from perfcast.inference.champion import save_champion
+    from perfcast.inference.champion_files import save_champion
     from perfcast.schema.table_files import read_table
 
     def make(seed: int) -> AnalyticalPredictor:

@@ -25,6 +25,7 @@ from perfcast.decisions.ranking import Ranking, rank_machines
 from perfcast.decisions.sizing_request import read_sizing
 from perfcast.decisions.what_if import Grid, predict_grids
 from perfcast.inference import champion as champion_folder
+from perfcast.inference import champion_files
 from perfcast.inference.bridged import predict_pair
 from perfcast.inference.champion_pair import BridgedPair, Measured, read_measured
 from perfcast.inference.machine_files import MachineEntry, Machines, read_machines
@@ -274,7 +275,7 @@ class Champion(champion_folder.Champion):
         answer = self.predict(machine, neighbors=0, explain=False, strict=True)
         if len(answer.machines) != 1:
             raise UserError("one machine is looked up", f"there are {len(answer.machines)}", "keep one of them")
-        wanted = {self.rules.task_titles.get(task, task) for task in _read_tasks(tasks, self) or self.tasks}
+        wanted = {self.rules.names.task_titles.get(task, task) for task in _read_tasks(tasks, self) or self.tasks}
         by_task = {each.task: each.published for each in answer.machines[0].estimates if each.task in wanted}
         return {task: scores for task, scores in by_task.items() if scores is not None}
 
@@ -365,7 +366,7 @@ def load_champion(
     `Champion.size`. Raises: UserError when one is absent, damaged or of another dataset or format.
     """
     path = default_champion(Path("results"), "spec_cpu2017") if path == DEFAULT_CHAMPION else path
-    return with_operations(champion_folder.load_champion(path, dataset, power).require_described())
+    return with_operations(champion_files.load_champion(path, dataset, power).require_described())
 
 
 def with_operations(champion: champion_folder.Champion) -> Champion:

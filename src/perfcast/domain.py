@@ -32,7 +32,7 @@ class Domain:
     name: str
     package: str
     descriptions: Mapping[str, str] = field(default_factory=dict)
-    """Dataset -> the object of its `DescriptionRules`, as a dotted path below the package."""
+    """Dataset -> its `DescriptionRules`, as a dotted path below the package."""
     commands: tuple[str, ...] = ()
     """Commands of users, such as `measure gemm`, each a module of the package `cli`."""
     flags: Mapping[str, Mapping[tuple[str, ...], str]] = field(default_factory=dict)

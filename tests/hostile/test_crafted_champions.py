@@ -21,7 +21,8 @@ from champion_project import FEATURES, project
 from hostile_input import call, one_line, refused
 
 from perfcast.experiment.champion import fit_all_rows
-from perfcast.inference.champion import build_features, save_champion
+from perfcast.inference.champion import build_features
+from perfcast.inference.champion_files import save_champion
 from perfcast.predictors.boosting.lightgbm import LightgbmPredictor
 from perfcast.predictors.boosting.xgboost import XgboostPredictor
 from perfcast.predictors.predictor import Predictor

@@ -14,7 +14,7 @@ from trained_metrics import SPLIT
 from perfcast import splits
 from perfcast.domains.servers.datasets.spec_cpu.cpu2026 import build
 from perfcast.domains.servers.testing import spec_cpu2026
-from perfcast.inference.bridge import Base
+from perfcast.inference.bridge import Bridge
 from perfcast.inference.champion import build_features
 from perfcast.schema.table_files import write_table
 from perfcast.utils.portable_digits import ONE_THREAD, portable_instructions
@@ -39,7 +39,7 @@ def write_inputs(folder: Path) -> None:
     standard = build(raw, {}).table
     table = build_features("spec_cpu2026", standard.frame, standard.columns, FEATURES)
     tasks = {suite.replace("2017", "2026"): suite for suite in SUITES}
-    write_table(Base(project().champion, "cpu2017", tasks).add_estimates(table), folder / "table.parquet")
+    write_table(Bridge(project().champion, "cpu2017", tasks).add_estimates(table), folder / "table.parquet")
     folds = splits.make(SPLIT, standard, 0, "2026-06")
     splits.write_folds(folder / "split.parquet", folds, standard, None, splits.split_version(SPLIT))
 

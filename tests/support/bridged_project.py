@@ -13,8 +13,9 @@ from perfcast.domains.servers.datasets.spec_cpu.cpu2026 import build
 from perfcast.domains.servers.testing import spec_cpu2026
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.experiment.uncertainty_fit import fit_uncertainty
-from perfcast.inference.bridge import Base
-from perfcast.inference.champion import build_features, load_champion, save_champion
+from perfcast.inference.bridge import Bridge
+from perfcast.inference.champion import build_features
+from perfcast.inference.champion_files import load_champion, save_champion
 from perfcast.inference.champion_pair import BridgedPair
 from perfcast.predictors.linear import Ridge
 
@@ -32,7 +33,7 @@ def bridged_results() -> Path:
     standard = build(raw, {}).table
     tasks = {suite.replace("2017", "2026"): suite for suite in SUITES}
     table = build_features(DATASET, standard.frame, standard.columns, FEATURES)
-    table = Base(project().champion, "cpu2017", tasks).add_estimates(table)
+    table = Bridge(project().champion, "cpu2017", tasks).add_estimates(table)
     predictor = fit_all_rows(table, lambda seed: Ridge(), 0, None)
     calibrated = fit_uncertainty(table, lambda seed: Ridge(), 0, None, 2)
     about = {"dataset": DATASET, "predictor": "ridge", "preset": "quick", "features": list(FEATURES)}

@@ -23,7 +23,8 @@ from perfcast.inference import (
     read_machines,
 )
 from perfcast.inference.cells import Cells, read_column
-from perfcast.inference.champion import build_features, save_champion
+from perfcast.inference.champion import build_features
+from perfcast.inference.champion_files import save_champion
 from perfcast.inference.parse import ParsedMachine, ParsedMachines, parse_machine, stack_machines
 from perfcast.predictors.linear import Ridge
 from perfcast.schema.table import Table, build_table
@@ -108,4 +109,4 @@ def make_cells(**cells: object) -> Cells:
 
 def is_possible(row: pd.DataFrame) -> bool:
     """Check that a machine of standard columns breaks no limit."""
-    return not any(RULES.find_violations(read_cells(row)))
+    return not any(RULES.limits.find_violations(read_cells(row)))

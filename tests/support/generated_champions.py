@@ -10,7 +10,8 @@ from perfcast import plugins
 from perfcast.data.standardized import Standardized
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.experiment.uncertainty_fit import fit_uncertainty
-from perfcast.inference.champion import build_features, save_champion
+from perfcast.inference.champion import build_features
+from perfcast.inference.champion_files import save_champion
 from perfcast.predictors.linear import Ridge
 from perfcast.predictors.predictor import Predictor
 

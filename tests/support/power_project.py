@@ -10,7 +10,8 @@ from perfcast.domains.servers.datasets.spec_java.power import build
 from perfcast.domains.servers.testing import spec_power
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.experiment.uncertainty_fit import fit_uncertainty
-from perfcast.inference.champion import build_features, save_champion
+from perfcast.inference.champion import build_features
+from perfcast.inference.champion_files import save_champion
 from perfcast.predictors.linear import Ridge
 
 FEATURES = ("processor", "memory", "system", "node_power")

@@ -196,7 +196,7 @@ def add_instances(folder: Path, listed: Path) -> None:
     shutil.copytree(project().folder, folder)
     measured = project().champion.reference_data.measured
     raw = {**project().raw, "cloud_instances": listed}
-    facts = project().champion.rules.read_entity_facts(raw, measured.frame["cpu_model"].unique())
+    facts = project().champion.rules.typical_values.read_entity_facts(raw, measured.frame["cpu_model"].unique())
     ReferenceData(measured, facts).save(folder / "reference_data")
     record_digests(folder)
 

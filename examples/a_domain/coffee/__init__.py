@@ -10,7 +10,6 @@ DOMAIN = Domain(
         "espresso (coffee_brews)": {
             ("dose",): "ground coffee of a cup: 18",
             ("grind",): "mean size of its grains: 300",
-            ("pressure",): "pressure of the pump: 9",
         }
     },
 )

@@ -108,8 +108,8 @@ def read_champions(options: argparse.Namespace) -> Champion | BridgedPair:
 
 def _read_champions(options: argparse.Namespace, most: int) -> list[Champion]:
     """Return at most so many champions: those of `find_champions`, or those that one file or folder holds."""
-    from perfcast.inference.champion import load_champion
     from perfcast.inference.champion_archive import has_base
+    from perfcast.inference.champion_files import load_champion
 
     power = getattr(options, "power", None)
     given = None if options.champion is None else load_champion(options.champion, None, power)
@@ -137,11 +137,11 @@ def _add_facts(options: argparse.Namespace, champion: Champion) -> Champion:
     """Return a champion with the facts of the user's table, which is named on standard error."""
     if options.facts is None:
         return champion
-    champion = cast("Champion", champion.rules.add_user_facts(champion, options.facts))
+    champion = cast("Champion", champion.rules.typical_values.add_user_facts(champion, options.facts))
     if champion.power is not None:
-        champion.power = champion.power.rules.add_user_facts(champion.power, options.facts)
+        champion.power = champion.power.rules.typical_values.add_user_facts(champion.power, options.facts)
     count = len(champion.reference_data.user_entities)
-    print(f"{options.facts}: {count} {champion.rules.entity_name}{'s'[: count != 1]} of yours", file=sys.stderr)
+    print(f"{options.facts}: {count} {champion.rules.names.entity_name}{'s'[: count != 1]} of yours", file=sys.stderr)
     return champion
 
 
@@ -181,17 +181,21 @@ def read_entries(options: argparse.Namespace, champion: Champion, *, allow_empty
     """
     from perfcast.inference.machine_files import MachineEntry, add_fields, make_entry
 
-    flags = champion.rules.read_files(read_machine_flags(options))
+    flags = champion.rules.names.read_files(read_machine_flags(options))
     if options.machines is not None:
         return add_fields(read_file(options.machines, champion), flags)
     if options.this_machine:
-        values, text = champion.rules.read_this_machine(champion.fields.cells(flags, "the command"))
+        read = champion.rules.names.read_this_machine(champion.fields.cells(flags, "the command"))
+        if read is None:
+            fact, example = "this champion is of another one", champion.rules.presentation.example
+            raise UserError("--this-machine must be of a dataset of servers", fact, example)
+        values, text = read
         print(text, file=sys.stderr, flush=True)
         return [MachineEntry(1, "this machine", {**values, **flags})]
     if flags or allow_empty:
         return [make_entry(1, "the machine", flags)]
     fact = "no file, no flag and no --this-machine was given"
-    raise UserError("a machine must be described", fact, f"try {champion.rules.example}")
+    raise UserError("a machine must be described", fact, f"try {champion.rules.presentation.example}")
 
 
 def read_short_machines(texts: Sequence[str], champion: Champion) -> list[MachineEntry]:
@@ -203,7 +207,7 @@ def read_short_machines(texts: Sequence[str], champion: Champion) -> list[Machin
         if text.lower().endswith((*ENDINGS, *SPREADSHEETS)):
             machines += read_file(text, champion)
         else:
-            entry = read_short_machine(text, champion.named_field, champion.rules.short_example)
+            entry = read_short_machine(text, champion.named_field, champion.rules.presentation.short_example)
             machines += champion.read_files([entry])
     return [entry._replace(line=number) for number, entry in enumerate(machines, start=1)]
 

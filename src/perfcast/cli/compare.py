@@ -38,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
     chosen = asking.read_options(options)
     champions = asking.read_champions(options)
     machines = asking.read_short_machines(options.machines, list_champions(champions)[0])
-    entries = add_fields(machines, champions.rules.read_files(asking.read_machine_flags(options)))
+    entries = add_fields(machines, champions.rules.names.read_files(asking.read_machine_flags(options)))
     measurements = asking.read_user_measurements(options, entries, champions)
     comparison = compare_machines(entries, champions, chosen, measurements=measurements)
     counted = f"{asking.count_words(len(comparison.machines), 'machine')} compared"

@@ -84,14 +84,15 @@ def _read_candidates(options: argparse.Namespace, champion: Champion) -> list[Ma
     from perfcast.decisions.variants import read_varied_fields
     from perfcast.inference.machine_files import add_fields
 
-    flags = champion.rules.read_files(asking.read_machine_flags(options))
+    flags = champion.rules.names.read_files(asking.read_machine_flags(options))
     if options.candidates is not None:
         if options.vary:
             raise UserError("candidates must be a file or --vary", "both are given", "leave one of them out")
         return add_fields(asking.read_file(options.candidates, champion), flags)
     if not options.vary:
         fact = "no file and no --vary was given"
-        raise UserError("candidates must be given", fact, f"try a file, or {champion.rules.example} --vary NAME=VALUES")
+        example = champion.rules.presentation.example
+        raise UserError("candidates must be given", fact, f"try a file, or {example} --vary NAME=VALUES")
     return make_candidates(flags, read_varied_fields(options.vary, champion.fields))
 
 

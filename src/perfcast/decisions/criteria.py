@@ -17,7 +17,7 @@ from perfcast.inference.machine_fields import read_number
 from perfcast.inference.machine_files import EXTRAS, NAME, PRICE, RACKS, WATTS, MachineEntry, tidy_text
 from perfcast.inference.name_lookup import TaskNames, list_tasks
 from perfcast.inference.prediction import DerivedValue, Estimate
-from perfcast.inference.rules import DerivedOutput
+from perfcast.inference.rules.presentation import DerivedOutput
 from perfcast.uncertainty.conformal import probability_at_least
 from perfcast.uncertainty.levels import outputs_of
 from perfcast.utils.errors import UserError
@@ -73,7 +73,8 @@ class Constraint:
 
     def describe(self, champion: Champion | BridgedPair) -> str:
         """Return the bound in words."""
-        return f"{champion.rules.task_titles.get(self.output.task, self.output.task)} {self.sign} {self.threshold:g}"
+        title = champion.rules.names.task_titles.get(self.output.task, self.output.task)
+        return f"{title} {self.sign} {self.threshold:g}"
 
     def probability(self, estimate: Estimate, champion: Champion | BridgedPair) -> float:
         """Return the probability that the machine of an estimate keeps the bound, see `probability_at_least`."""
@@ -125,7 +126,7 @@ def read_constraint(text: str, champion: Champion | BridgedPair) -> Constraint:
     match = _FORM.fullmatch(text)
     if not match:
         task = next(iter(sorted(champion.tasks)), "TASK")
-        sign = "<=" if champion.rules.lower_is_better else ">="
+        sign = "<=" if champion.rules.presentation.lower_is_better else ">="
         raise UserError(
             f"--target must be TASK {sign} NUMBER, such as {f'{task} {sign} 100'!r}", f"it is {text[:80]!r}"
         )
@@ -133,7 +134,7 @@ def read_constraint(text: str, champion: Champion | BridgedPair) -> Constraint:
     columns = list_champions(champion)[0].reference_data.measured.columns
     units = {column.name: column.unit for column in columns}
     try:
-        unit = champion.rules.task_units.get(output.task, units.get(output.target, ""))
+        unit = champion.rules.presentation.task_units.get(output.task, units.get(output.target, ""))
         threshold = read_number(match["number"], unit)
     except ValueError:
         threshold = math.nan
@@ -202,13 +203,13 @@ def read_criterion(text: str, champion: Champion | BridgedPair) -> Criterion:
     Exponents of a word add up, so `score*score/price` counts the score twice.
     Raises: UserError for any other text, and where one word of it is better when it rises, and another when it falls.
     """
-    names, lower = champion.task_names, champion.rules.lower_is_better
+    names, lower = champion.task_names, champion.rules.presentation.lower_is_better
     words = list(_split_words(text, names))
     if len(words) > _MAX_WORDS:
         raise UserError(f"--by must have at most {_MAX_WORDS} words", "it has more")
     exponents: dict[Factor, int] = {}
     typed: dict[Factor, str] = {}
-    derived = {each.name: each for each in champion.rules.derived}
+    derived = {each.name: each for each in champion.rules.presentation.derived}
     for operator, word in words:
         if not word:
             raise UserError("--by must be words joined by * and /, such as score/watt", f"it is {text[:80]!r}")
@@ -367,7 +368,7 @@ def read_request(
     outputs = list(dict.fromkeys(constraint.output for constraint in constraints)) or named
     if not outputs:
         outputs = [Output(task, target) for task in champion.tasks for target in champion.targets_of[task]]
-    if COST in criterion.exponents and champion.rules.price_columns:
+    if COST in criterion.exponents and champion.rules.presentation.price_columns:
         raise UserError("--by must not name the cost where prices are per hour", f"it is {by!r}", "name the price")
     if not constraints and (sure is not None or PROBABILITY in criterion.exponents):
         word = "--sure" if sure is not None else f"--by {criterion.text}"
@@ -382,7 +383,7 @@ def read_request(
 class Candidate:
     """Facts of a candidate beside its machine: `cells` are numbers that its price or derived quantities need.
 
-    `sizes` are those of `DescriptionRules.find_sizes`. Units: `price` any currency, `watts` W.
+    `sizes` are those of `Presentation.find_sizes`. Units: `price` any currency, `watts` W.
     """
 
     line: int

@@ -25,7 +25,7 @@ from perfcast.inference.prediction import (
     list_outside,
     lowest_trust,
 )
-from perfcast.inference.rules import find_rules
+from perfcast.inference.rules.description_rules import find_rules
 from perfcast.schema.display_names import column_label
 from perfcast.utils.terminal_tables import (
     NO_BREAK,
@@ -87,7 +87,8 @@ def format_predictions(predictions: Predictions, width: int | None = None, *, ex
     answered = [prediction for prediction in predictions if prediction.status == OK]
     explained = any(prediction.values for prediction in answered)
     if explained and (explain or len(answered) == 1):
-        origins = {**ORIGINS, **find_rules(predictions.dataset.partition(",")[0]).origin_meanings} if explain else {}
+        rules = find_rules(predictions.dataset.partition(",")[0])
+        origins = {**ORIGINS, **rules.presentation.origin_meanings} if explain else {}
         texts = (_format_prediction(prediction, origins, width, explain=explain) for prediction in answered)
         return "\n".join(["\n\n".join([*texts, *refused]), *_list_bases(predictions, width)])
     rows = []

@@ -225,13 +225,14 @@ def size_fleet(
         notes.append("a target without a price has no cost, and the electricity price counts nothing for it")
     if refused:
         notes.append(f"{len(refused)} of {len(fleet) + len(onto)} rows and targets are refused: no number counts them")
-    notes += filter(None, [champion.rules.size_note, champion.describe_carried(fleet)])
+    notes += filter(None, [champion.rules.presentation.size_note, champion.describe_carried(fleet)])
     notes += list_power_notes(champion, {each.watts_basis for each in sized})
+    titles = champion.rules.names.task_titles
     return Sizing(
         *champion.identity,
         month=champion.name_month(options.when),
         level=options.level,
-        mix={champion.rules.task_titles.get(output.task, output.task): share for output, share in request.mix.items()},
+        mix={titles.get(output.task, output.task): share for output, share in request.mix.items()},
         options={name: value for name, value in vars(request).items() if name != "mix"},
         machines=sum(row.count for row in rows),
         rows=len(rows),
@@ -305,7 +306,7 @@ class _Sizer:
         energy, cost = used["energy"], None
         if (price := target.candidate.price) is not None and (energy is not None or not request.electricity_price):
             cost = needed * price / request.years + (energy or 0.0) * request.electricity_price
-        titles = self._champion.rules.task_titles
+        titles = self._champion.rules.names.task_titles
         middles = np.exp([self._joint.spreads[row].middle for row in self._rows(place)])
         pairs = zip(self._means.items(), middles.tolist(), strict=True)
         speedups = {titles.get(task, task): middle / mean for (task, mean), middle in pairs}

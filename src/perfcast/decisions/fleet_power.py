@@ -40,11 +40,11 @@ def draw_power(
     """Return the watts of machines by place, without those whose power nothing tells.
 
     Watts that the user gives are those at full load. Else the champion of power tells both, or the design power with
-    the ratios of `DescriptionRules.power_ratios`.
+    the ratios of `Presentation.power_ratios`.
     """
     draws = _predict(placed, champion.power, options) if champion.power else {}
     normals = np.random.default_rng(_SEED).standard_normal((2, DRAWS))
-    ratios = np.array(champion.rules.power_ratios)
+    ratios = np.array(champion.rules.presentation.power_ratios)
     full_ratio, idle_share = np.exp(ratios[:, :1] + ratios[:, 1:] * normals)
     for place, each in facts.items():
         if each.watts is None:
@@ -64,7 +64,7 @@ def _predict(placed: Sequence[MachineEntry], power: Champion, options: PredictOp
         each._replace(values={name: value for name, value in each.values.items() if fields.get(name)})
         for each in placed
     ]
-    mixes = [{Output(task, target): 1.0} for target in power.rules.power_targets]
+    mixes = [{Output(task, target): 1.0} for target in power.rules.presentation.power_targets]
     idle, full = (predict_scores(entries, power, mix, options, None, seed=_SEED)[0] for mix in mixes)
     if idle is None or full is None:
         return {}
@@ -100,9 +100,10 @@ def list_power_notes(champion: Champion, bases: Collection[str | None]) -> list[
     """Return what the watts of some bases are."""
     notes, power = [], champion.power
     if DESIGN in bases:
-        (middle, spread), _ = champion.rules.power_ratios
+        shown = champion.rules.presentation
+        (middle, spread), _ = shown.power_ratios
         times = f" x {np.exp(middle):.2f}, within a factor of {np.exp(1.645 * spread):.2f} with 90 %" if spread else ""
-        notes.append(f"watts: {champion.rules.power_meaning}{times}")
+        notes.append(f"watts: {shown.power_meaning}{times}")
     if power is not None and {MEASURED, ESTIMATED} & {*bases}:
         notes.append(
             f"watts at the wall by {power.name} of {power.basis}; machines with more memory, storage or fans take more"

@@ -140,7 +140,7 @@ def predict_scores(
     lines = [parsed.line_of(key) for key in parsed.keys]
     errors, counted = dict(parsed.refusals), Counter(lines)
     for place in (place for place, count in counted.items() if count > 1):
-        missing = str(champion.rules.enumerated)
+        missing = str(champion.rules.typical_values.enumerated)
         errors[place] = UserError(f"a machine must give {missing}", f"{placed[place].label} has none", f"add {missing}")
     usable = np.array([place not in errors for place in lines], dtype=bool)
     known = parsed.known.take(usable)
@@ -153,7 +153,8 @@ def predict_scores(
     by_task = parsed.for_tasks(list(target_of), champion)
     keys, predictions, parts = list[tuple[int, str]](), dict[int, Prediction](), list[ErrorRows]()
     of_key: dict[tuple[int, str], Estimate] = {}
-    sizes, columns = list[float](), champion.rules.score_columns
+    sizes, columns = list[float](), champion.rules.presentation.score_columns
+    size_of = champion.rules.presentation.size_of
     for numbers in batches(len(by_task.known.codes)):
         batch = replace(by_task, known=by_task.known.take(numbers))
         imputed = impute_machines(batch, champion, options.when, assume=options.assume)
@@ -163,7 +164,7 @@ def predict_scores(
         parts.append(ErrorRows.of(table, outputs_of(tasks, tasks.map(target_of))))
         keys += zip(batch.keys, tasks, strict=True)
         cells = answers.predicted.completed.cells
-        sizes += [champion.rules.size_of({name: cells[name][row] for name in columns}) for row in range(len(tasks))]
+        sizes += [size_of({name: cells[name][row] for name in columns}) for row in range(len(tasks))]
         for each in answers.list_predictions(parsed.notes):
             before = predictions.get(each.line, each)  # a machine may stand in two batches
             predictions[each.line] = replace(before, unpredicted=before.unpredicted + each.unpredicted)

@@ -104,7 +104,7 @@ def compare_machines(
     if not 2 <= count <= MAX_COMPARED:
         fact = f"there {'is 1' if count == 1 else f'are {count}'}"
         if count > len(usable):
-            fact += f", since {champion.rules.enumerated} is not given"
+            fact += f", since {champion.rules.typical_values.enumerated} is not given"
         raise UserError(f"2 to {MAX_COMPARED} machines can be compared", fact, "`perfcast rank` orders more")
     joint = JointAnswers(sides, champion, replace(options, neighbors=0, explain=False), measurements)
     answer = [prediction for _, prediction in sorted(joint.list_predictions().items())]
@@ -127,7 +127,7 @@ def compare_machines(
             if place in refusals
         ),
     )
-    return name_tasks(comparison, champion.rules.task_titles)
+    return name_tasks(comparison, champion.rules.names.task_titles)
 
 
 def _list_pairs(side: MachineAnswers, answer: Sequence[Prediction]) -> list[ComparedPair]:

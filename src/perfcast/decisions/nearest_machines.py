@@ -162,7 +162,7 @@ def find_nearest_machines(
             similar.append(SimilarResult(str(cells[task]), target, units[target], neighbor, shown, len(differences)))
         earlier = by_line.get(line, first)
         by_line[line] = replace(earlier, similar=(*earlier.similar, *similar))
-    return NearestMachines(name_tasks(tuple(by_line.values()), champion.rules.task_titles))
+    return NearestMachines(name_tasks(tuple(by_line.values()), champion.rules.names.task_titles))
 
 
 def _find_differences(

@@ -41,7 +41,7 @@ from perfcast.inference.prediction import (
     lowest_trust,
     name_carried,
 )
-from perfcast.inference.rules import DerivedOutput
+from perfcast.inference.rules.presentation import DerivedOutput
 from perfcast.uncertainty.conformal import joint_bounds
 from perfcast.utils.errors import UserError
 
@@ -158,7 +158,7 @@ def rank_machines(
             if strict:
                 raise
             refusals[machines.line_of(prediction.line)] = error
-    ranked = sort_candidates(ranked, request, lower_is_better=champion.rules.lower_is_better)
+    ranked = sort_candidates(ranked, request, lower_is_better=champion.rules.presentation.lower_is_better)
     # a candidate is refused for a task without an estimate that the request reads
     unread = {each.message for prediction in predictions for each in prediction.unpredicted}
     common = [note for each in measurements if each for note in each.notes]
@@ -172,7 +172,7 @@ def rank_machines(
     estimates = [each for prediction in predictions for each in prediction.estimates]
     units = {each.unit for each in estimates if Output.of(each) in request.weights}
     names, tasks = Counter(each.name for each in ranked), Counter(output.task for output in request.weights)
-    titles = {output: champion.rules.task_titles.get(output.task, output.task) for output in request.weights}
+    titles = {output: champion.rules.names.task_titles.get(output.task, output.task) for output in request.weights}
     lines = {each.line: machines.line_of(each.line) for each in ranked}
     by_line = {entry.line: entry for entry in entries}
     first_places: Sequence[float | None] = [None] * len(ranked)
@@ -198,7 +198,7 @@ def rank_machines(
         unit=units.pop() if len(units) == 1 else "",
         targets=tuple(each.describe(champion) for each in request.constraints),
         sure=request.sure if request.constraints else None,
-        price_head=champion.rules.price_head,
+        price_head=champion.rules.presentation.price_head,
         candidates=tuple(listed),
         notes=(*held, *notes, *_list_notes(ranked, request, champion), *common),
         refused=tuple(
@@ -227,7 +227,7 @@ def _read_candidates(
     batch = sides[0]
     refusals |= batch.refusals
     lines = Counter(map(batch.line_of, batch.keys))
-    column = champion.rules.enumerated
+    column = champion.rules.typical_values.enumerated
     for entry in usable:
         if lines[entry.line] > 1 and candidates[entry.line].price is not None:
             requirement, fact = f"a candidate with a price must give {column}", f"{entry.label} has none"
@@ -259,15 +259,15 @@ def complete_facts(
     machines: ParsedMachines, candidates: Mapping[int, Candidate], champion: Champion, *, assume: bool
 ) -> dict[int, Candidate]:
     """Return candidates by key: watts that they do not give are assumed, and what prices need is completed."""
-    rules = champion.rules
-    groups = (rules.price_columns, rules.score_columns, *(each.columns for each in rules.derived))
+    shown = champion.rules.presentation
+    groups = (shown.price_columns, shown.score_columns, *(each.columns for each in shown.derived))
     read = list(dict.fromkeys(name for columns in groups for name in columns))
-    if not machines.keys or not (rules.power_columns or read):
+    if not machines.keys or not (shown.power_columns or read):
         return {}
     one_task = machines.for_tasks([next(iter(champion.typical_rows))], champion)
     steps = complete_machines(one_task, champion, assume=assume)
-    completed, sizes = steps.frame, rules.find_sizes(one_task.cells, steps.cells)
-    power = completed[list(rules.power_columns)].prod(axis=1, skipna=False) if rules.power_columns else pd.Series()
+    completed, sizes = steps.frame, shown.find_sizes(one_task.cells, steps.cells)
+    power = completed[list(shown.power_columns)].prod(axis=1, skipna=False) if shown.power_columns else pd.Series()
     facts = {}
     for place, line in enumerate(map(int, completed.index)):
         known, watts = candidates[line], power.get(line)
@@ -281,7 +281,7 @@ def complete_facts(
 def _evaluate(
     prediction: Prediction, candidate: Candidate, request: RankingRequest, champion: Champion | BridgedPair
 ) -> Ranked:
-    name, rules, criterion = candidate.name or prediction.machine, champion.rules, request.criterion
+    name, shown, criterion = candidate.name or prediction.machine, champion.rules.presentation, request.criterion
     for limit in request.limits:
         limit.check(candidate, name)
     read = {*request.weights, *(each.output for each in request.constraints), *criterion.exponents}
@@ -290,16 +290,16 @@ def _evaluate(
         if refused.task in tasks:
             raise UserError(f"{name} cannot be ranked", refused.message)
     estimates = {Output.of(estimate): estimate for estimate in prediction.estimates}
-    if not (size := rules.size_of(candidate.cells)) > 0:
-        raise UserError(f"a machine must give {' and '.join(rules.score_columns)}", f"{name} has none")
+    if not (size := shown.size_of(candidate.cells)) > 0:
+        raise UserError(f"a machine must give {' and '.join(shown.score_columns)}", f"{name} has none")
     estimates = {output: each.times(size) for output, each in estimates.items()} if size != 1 else estimates
     shares = tuple(each.probability(estimates[each.output], champion) for each in request.constraints)
     least, most = joint_bounds(shares) if shares else (None, None)
     price = candidate.price
     if price is not None:
-        price *= math.prod(candidate.cells[name] for name in rules.price_columns)
+        price *= math.prod(candidate.cells[name] for name in shown.price_columns)
     # a price of an hour is no cost of years
-    cost = None if rules.price_columns else request.cost(price, candidate.watts)
+    cost = None if shown.price_columns else request.cost(price, candidate.watts)
     score = weighted_score(estimates, request.weights)
     ranked = Ranked(
         rank=0,
@@ -326,7 +326,7 @@ def _evaluate(
     for word in (WATTS, PRICE, COST, PROBABILITY):
         if word not in ranked.facts and word in criterion.exponents:
             label = f"candidate {candidate.line}" + (f" ({candidate.name})" if candidate.name else "")
-            remedies = {COST: "add the column price; electricity needs watts", WATTS: rules.power_remedy}
+            remedies = {COST: "add the column price; electricity needs watts", WATTS: shown.power_remedy}
             remedy = remedies.get(word, "add it in the column price")
             raise UserError(f"--by {criterion.text} needs the {word} of every candidate", f"{label} has none", remedy)
     derived = {each.name: each for each in prediction.derived}
@@ -340,19 +340,20 @@ def _evaluate(
 
 
 def _list_notes(ranked: Sequence[Ranked], request: RankingRequest, champion: Champion | BridgedPair) -> list[str]:
-    notes = list(filter(None, [champion.rules.size_note]))
+    shown = champion.rules.presentation
+    notes = list(filter(None, [shown.size_note]))
     notes += [f"{limit.describe()}: candidates beyond it are refused" for limit in request.limits]
     assumed = sum(candidate.watts_assumed for candidate in ranked)
     if assumed:
         which = "" if assumed == len(ranked) else " where marked ~"
-        notes.append(f"watts assumed{which}: {champion.rules.power_meaning}")
+        notes.append(f"watts assumed{which}: {shown.power_meaning}")
     if len(request.constraints) > 1:
         notes.append(
             "all targets together: the errors of one machine are correlated by an unknown amount; the two numbers "
             "bound the probability for any correlation, and the ranking uses the lower one"
         )
-    if champion.rules.price_columns and any(candidate.price is not None for candidate in ranked):
-        notes.append(f"price: the given one of an hour x {' x '.join(champion.rules.price_columns)}")
+    if shown.price_columns and any(candidate.price is not None for candidate in ranked):
+        notes.append(f"price: the given one of an hour x {' x '.join(shown.price_columns)}")
     if any(candidate.cost is not None for candidate in ranked):
         notes.append(request.describe_cost())
     return [*notes, *champion.notices]

@@ -63,8 +63,9 @@ def read_sizing(champion: Champion, mix: str | Mapping[str, float] = "", **optio
     Without a mix, the tasks that count throughput have equal shares.
     Raises: UserError for a task that cannot size a fleet, shares whose sum is not 1, and a number out of its bounds.
     """
-    if champion.rules.lower_is_better or champion.calibrated is None:
-        fact = f"this champion has {'times or costs' if champion.rules.lower_is_better else 'no intervals'}"
+    lower = champion.rules.presentation.lower_is_better
+    if lower or champion.calibrated is None:
+        fact = f"this champion has {'times or costs' if lower else 'no intervals'}"
         raise UserError("a fleet is sized by scores of which more is better, with intervals", fact)
     for name, value in options.items():
         low, high = _BOUNDS[name]
@@ -79,7 +80,7 @@ def read_sizing(champion: Champion, mix: str | Mapping[str, float] = "", **optio
 
 
 def _read_mix(mix: str | Mapping[str, float], champion: Champion) -> dict[Output, float]:
-    ending = champion.rules.throughput_ending
+    ending = champion.rules.presentation.throughput_ending
     useful = [task for task in champion.tasks if task.endswith(ending)]
     if not useful:
         raise UserError("a fleet is sized by scores that machines add up to", f"those of {champion.dataset} do not")

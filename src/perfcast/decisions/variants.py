@@ -189,7 +189,8 @@ def make_variants(entry: MachineEntry, varied: Sequence[VariedField], champion: 
             copied[number] = _list_copied(machine.cells, facts[entity], differences, champion)
             given = {name: cell for name, cell in machine.cells.items() if name != champion.entity}
             machine = replace(machine, cells={**copied[number], **given})
-        champion.rules.list_notes(machine.cells, machine.typed, "--vary")  # raises for a name without its facts
+        # raises for a name without its facts
+        champion.rules.presentation.list_notes(machine.cells, machine.typed, "--vary")
         machines.append(replace(machine, line=number))
     stacked = stack_machines(machines, champion, expand=False)
     for row, number in enumerate(stacked.keys):
@@ -205,7 +206,7 @@ def make_variants(entry: MachineEntry, varied: Sequence[VariedField], champion: 
     notes = list(dict.fromkeys(note for base in bases.values() for note in base.notes))
     for name, columns in contradicted.items():
         names = " and ".join(each.name for each in varied if each.columns & columns)
-        other = f"a machine with another one has a hypothetical {champion.rules.entity_name} like it"
+        other = f"a machine with another one has a hypothetical {champion.rules.names.entity_name} like it"
         notes.append(f"{name} has its own {names}: {other}, with its other facts")
     return Variants(tuple(varied), chosen, stacked, reasons, base_entities, tuple(notes))
 
@@ -215,7 +216,7 @@ _Pairs = Sequence[tuple[VariedField, Point]]
 
 def _add_enumerated(entry: MachineEntry, varied: Sequence[VariedField], champion: Champion) -> Sequence[VariedField]:
     """Return the varied fields, after that of the enumerated column where neither they nor the machine have it."""
-    column, described = champion.rules.enumerated, champion.fields.cells(entry.values, entry.label)
+    column, described = champion.rules.typical_values.enumerated, champion.fields.cells(entry.values, entry.label)
     if column is None or column in described or any(column in each.columns for each in varied):
         return varied
     entities = [[(each, point)] for each in varied if champion.entity in each.columns for point in each.points]
@@ -254,7 +255,7 @@ def _change(base: ParsedMachine, changing: _Pairs, champion: Champion) -> Parsed
     """Return a machine with varied cells, without those of its own that would contradict them."""
     cells = {name: cell for _, point in changing for name, cell in point.cells.items()}
     differing = {name for name, cell in cells.items() if base.cells.get(name) != cell}
-    dropped = {column for name in differing for column in champion.rules.replaced.get(name, ())}
+    dropped = {column for name in differing for column in champion.rules.limits.replaced.get(name, ())}
     # a value of a varied field may have fewer columns than that of the machine
     dropped |= {name for each, _ in changing for name in each.columns}
     remaining = {name: cell for name, cell in base.cells.items() if name not in dropped}
@@ -280,7 +281,8 @@ def _find_contradicted(
 ) -> set[str]:
     """Return the varied columns that differ from the facts of the entity, or are more than it has."""
     varied = {name: cells[name] for _, point in changing for name in point.cells}
-    capacities = {name: each for name, each in champion.rules.capacities.items() if name in varied and each in facts}
+    limits = champion.rules.limits
+    capacities = {name: each for name, each in limits.capacities.items() if name in varied and each in facts}
     beyond = {name for name, capacity in capacities.items() if float(varied[name]) > float(facts[capacity])}
     return beyond | {name for name, cell in varied.items() if name in facts and cell != facts[name]}
 
@@ -289,8 +291,8 @@ def _list_copied(
     cells: Mapping[str, Cell], facts: Mapping[str, Cell], differences: set[str], champion: Champion
 ) -> dict[str, Cell]:
     """Return the facts that a hypothetical machine has of the entity: all but its names, and what differs."""
-    rules, measured = champion.rules, champion.reference_data.measured
+    limits, measured = champion.rules.limits, champion.reference_data.measured
     left_out = {*measured.select(role=Role.KEY), *cells}
-    left_out |= {capacity for name, capacity in rules.capacities.items() if name in cells}
-    left_out |= {column for name in differences for column in rules.replaced.get(name, ())}
+    left_out |= {capacity for name, capacity in limits.capacities.items() if name in cells}
+    left_out |= {column for name in differences for column in limits.replaced.get(name, ())}
     return {name: cell for name, cell in facts.items() if name not in left_out}

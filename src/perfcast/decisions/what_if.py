@@ -168,6 +168,6 @@ def predict_grid(
         machine=entry.label if entry.values else "",
         level=options.level,
         units={field.name: field.unit for field in made.varied if field.unit is not None},
-        combinations=name_tasks(tuple(combinations), champion.rules.task_titles),
+        combinations=name_tasks(tuple(combinations), champion.rules.names.task_titles),
         notes=(*made.notes, *measurement_notes, *champion.notices),
     )

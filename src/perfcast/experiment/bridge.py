@@ -16,8 +16,9 @@ from perfcast.experiment.fitting import training_rows
 from perfcast.experiment.selection import predictor_factory
 from perfcast.experiment.uncertainty_fit import fit_in_domain
 from perfcast.features.feature_math import append_logs
-from perfcast.inference.bridge import Base
-from perfcast.inference.champion import Champion, build_features, load_champion
+from perfcast.inference.bridge import Bridge
+from perfcast.inference.champion import Champion, build_features
+from perfcast.inference.champion_files import load_champion
 from perfcast.schema.table import BRIDGE, Table, Tag, build_table
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_object
@@ -45,8 +46,8 @@ def estimate_rows(conf: Path, table: Table, folder: Path) -> Table:
     for value in ["", *sorted(seen)]:
         used = _refit_without(champion, conf, folder, held_out, value) if value else champion
         rows = table.frame[names == value] if value else table.frame[~names.isin(seen)]
-        parts.append(Base(used, bridge.name, bridge.tasks).estimate(rows))
-    base = Base(champion, bridge.name, bridge.tasks)
+        parts.append(Bridge(used, bridge.name, bridge.tasks).estimate(rows))
+    base = Bridge(champion, bridge.name, bridge.tasks)
     facts = {"known": base.columns[-1].name, "without": bridge.without, "tasks": champion.tasks}
     keys = [column for column in table.columns if column.name == row]
     frame = table.frame[[row]].join(pd.concat(parts))

@@ -18,7 +18,7 @@ from perfcast.evaluation.supplementary_tables import predicts_shares
 from perfcast.experiment.described import DescribedData, fit_described_uncertainty
 from perfcast.experiment.fitting import fit_rows, last_year, training_rows
 from perfcast.experiment.selection import PredictorFactory, predictor_factory
-from perfcast.inference.champion import save_champion
+from perfcast.inference.champion_files import save_champion
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Table
 from perfcast.schema.table_files import read_parquet

@@ -16,14 +16,15 @@ from perfcast.config.predictor_conf import read_predictor
 from perfcast.experiment.fitting import Backtest, fit_rows, plan_backtests, tested_rows, training_rows
 from perfcast.experiment.selection import PredictorFactory, list_fits, predictor_factory
 from perfcast.experiment.uncertainty_fit import fit_in_domain, fit_uncertainty, plan_final_backtests
-from perfcast.inference.bridge import Base
-from perfcast.inference.champion import Champion, load_base
+from perfcast.inference.bridge import Bridge
+from perfcast.inference.champion import Champion
+from perfcast.inference.champion_files import load_base
 from perfcast.inference.imputation import impute_machines
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.machine_predictions import MachinePredictions
 from perfcast.inference.parse import parse_batch
 from perfcast.inference.reference_data import ReferenceData
-from perfcast.inference.rules import find_rules
+from perfcast.inference.rules.description_rules import find_rules
 from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.schema.table import Kind, Table, Tag
 from perfcast.schema.table_files import read_parquet, read_table
@@ -48,7 +49,7 @@ class DescribedData:
     table: Table
     raw: Mapping[str, Path]
     features: tuple[str, ...]
-    base: Base | None = None
+    base: Bridge | None = None
 
     @classmethod
     def read(cls, conf: DatasetConf, table: Path, standard: Path, raw: Path, base: Path | None = None) -> Self:
@@ -93,7 +94,7 @@ def _predict_level(
 ) -> pd.DataFrame:
     entries = list(describe_rows(frame, standard, columns))
     machines = parse_batch(entries, champion)
-    if (column := champion.rules.enumerated) is not None:
+    if (column := champion.rules.typical_values.enumerated) is not None:
         # of the answers for every value of this column, a user reads that of the own machine
         expected = frame[column].to_numpy()[list(map(machines.line_of, machines.keys))]
         machines = machines.take(machines.cells[column] == expected)
@@ -160,7 +161,7 @@ def fit_scales(
     Args: `backtests` have their fitted predictors. `at_the_cut`: whether only the facts of entities count that were
     public before the first row of a backtest.
     """
-    if calibrated is None or not backtests or not find_rules(data.table.dataset).description_levels:
+    if calibrated is None or not backtests or not find_rules(data.table.dataset).names.description_levels:
         return ()
     lines = pd.concat(list(_predict_backtests(data, backtests, calibrated, seed=seed, at_the_cut=at_the_cut)))
     above = np.log(lines["measured"] / lines["predicted"])

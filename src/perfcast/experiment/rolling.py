@@ -10,7 +10,8 @@ import numpy as np
 from perfcast.config.conf_files import read_yaml
 from perfcast.experiment.fitting import evaluated_rows, first_error, measured_rows, predict_rows
 from perfcast.experiment.training import summarize_errors
-from perfcast.inference.champion import INTERVALS, Champion, build_features, load_champion
+from perfcast.inference.champion import Champion, build_features
+from perfcast.inference.champion_files import INTERVALS, load_champion
 from perfcast.schema.table import Table, Tag
 from perfcast.schema.table_files import read_parquet
 from perfcast.tracking import RECORD

@@ -21,8 +21,9 @@ from perfcast.config.dataset_conf import DatasetConf, read_dataset
 from perfcast.data.standardized import Standardized
 from perfcast.experiment.fitting import evaluated_rows, measured_rows
 from perfcast.experiment.rolling import find_later_errors, save_known_errors
-from perfcast.inference.bridge import Base
-from perfcast.inference.champion import Champion, load_champion
+from perfcast.inference.bridge import Bridge
+from perfcast.inference.champion import Champion
+from perfcast.inference.champion_files import load_champion
 from perfcast.inference.machine_files import make_entry
 from perfcast.inference.predict import PredictOptions, predict_batch
 from perfcast.schema.table import Kind, Role, Table, Tag
@@ -314,7 +315,7 @@ def predict_new(champion: Champion, table: Table, is_new: np.ndarray) -> pd.Data
     row, entity, task, time = map(table.column_of, (Tag.ROW, Tag.ENTITY, Tag.TASK, Tag.TIME))
     setup = [task, *table.select(tag=Tag.IDENTITY)]
     new, old = table.frame[is_new & measured_rows(table) & evaluated_rows(table)], table.frame[~is_new]
-    base = Base(champion, "made", {name: name for name in champion.tasks})
+    base = Bridge(champion, "made", {name: name for name in champion.tasks})
     made, wide = (base.estimate(new, level) for level in (LEVEL, _GATE))
     measured = new[champion.predictor.targets_[0]]
     agrees = measured.between(wide["made_low"], wide["made_high"]).astype(float)

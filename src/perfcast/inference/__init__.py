@@ -3,7 +3,8 @@
 `MachineEntry -> ParsedMachines -> CompletedMachines -> Predictions`.
 """
 
-from perfcast.inference.champion import Champion, load_champion
+from perfcast.inference.champion import Champion
+from perfcast.inference.champion_files import load_champion
 from perfcast.inference.machine_files import MachineEntry, read_machines
 from perfcast.inference.parse import ParsedMachines, parse_machines
 from perfcast.inference.predict import PredictOptions, predict_machines

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection
 
 import numpy as np
 import pandas as pd
@@ -21,7 +20,7 @@ from perfcast.inference.cells import (
     read_column,
     stack_cells,
 )
-from perfcast.inference.champion import Champion
+from perfcast.inference.champion import Base
 from perfcast.inference.imputation import impute_machines
 from perfcast.inference.machine_predictions import MachinePredictions
 from perfcast.inference.parse import ParsedMachines, fill_facts
@@ -38,13 +37,8 @@ _FEATURES = {
 }
 
 
-@dataclass(frozen=True)
-class Base:
-    """Champion of another dataset, the name of its columns, and its task by each task of the bridged dataset."""
-
-    champion: Champion
-    name: str
-    tasks: Mapping[str, str]
+class Bridge(Base):
+    """Base that estimates machines of the bridged dataset from all that is known of them."""
 
     @property
     def columns(self) -> list[Column]:
@@ -54,11 +48,7 @@ class Base:
         return [feature(f"{self.name}_{name}", self.name, units[name], text, 0) for name, text in _FEATURES.items()]
 
     def fill_typical(self, machines: CompletedMachines, excluded: Collection[str]) -> Cells:
-        """Return machines of the bridged dataset with the missing cells that their typical machines have in the base.
-
-        So both assume the same hardware, whichever of them is asked. Columns `excluded` are not filled: each dataset
-        has the day and the software of its own results.
-        """
+        """Return machines with the missing cells that their typical machines have in the base."""
         champion, deck = self.champion, self.champion.joint_deck
         tasks = [self.tasks.get(name, "") for name in machines.cells[champion.task].tolist()]
         rows = np.flatnonzero([task in champion.tasks for task in tasks])
@@ -74,7 +64,7 @@ class Base:
         empty = stack_cells([{}] * len(rows), champion.reference_data.measured.columns)
         steps = CompletedMachines(empty.assign({name: values for name, values in known.items() if name in empty}))
         fill_facts(steps, champion)
-        steps.conclude(champion.rules.fill_implied, IMPLIED)
+        steps.conclude(champion.rules.typical_values.fill_implied, IMPLIED)
         steps.fill(deck.date(steps.cells, None if days is None else pd.Series(days)), ASSUMED)
         typical = find_typical(steps, champion, deck)
         is_taken = typical.has_origin(ASSUMED, MEASURED)
@@ -101,7 +91,7 @@ class Base:
         peers = [*measured.select(tag=Tag.TASK), *measured.select(tag=Tag.IDENTITY)]
         time, target = measured.select(tag=Tag.TIME), champion.predictor.targets_[0]
         rows = frame.assign(**{champion.task: frame[champion.task].astype(object).map(self.tasks)})
-        is_used = rows[[champion.task, *filter(None, [champion.rules.design_column])]].notna().all(axis=1)
+        is_used = rows[[champion.task, *filter(None, [champion.rules.names.design_column])]].notna().all(axis=1)
         rows = rows[is_used]
         counts = measured.frame[champion.entity].astype(str).value_counts()
         known = pd.DataFrame({"known": frame[champion.entity].astype(str).map(counts).fillna(0)})
@@ -111,7 +101,7 @@ class Base:
         cells = stack_cells([{}] * len(machines), measured.columns)
         steps = CompletedMachines(cells.assign({name: read_column(machines[name]) for name in cells if name in rows}))
         fill_facts(steps, champion)
-        steps.conclude(champion.rules.fill_implied, IMPLIED)
+        steps.conclude(champion.rules.typical_values.fill_implied, IMPLIED)
         when = machines[time[0]] if time else None
         imputed = impute_machines(ParsedMachines(steps, {}), champion, when, of_one_kind=True)
         predictions = MachinePredictions(imputed, champion)

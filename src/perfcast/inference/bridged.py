@@ -57,13 +57,13 @@ class JointAnswers:
         moves = dict(zip(_list_outputs(base), base.corrections[0].shift - base.corrections[0].later, strict=True))
         moved = np.array([moves.get((key, bridge.tasks.get(task, "")), 0.0) for key, task in _list_outputs(bridged)])
         known = bridged.predicted.table.frame[bridge.columns[-1].name].to_numpy()
-        added = np.where(known > 0, 0.0, new.rules.carried * moved)
+        added = np.where(known > 0, 0.0, new.rules.limits.carried * moved)
         added[bridged.explainer.moves_away(bridged.predicted.medians[:, 0], added, new.predictor.targets_[0])] = 0.0
         bridged.corrections[0] = correction._replace(shift=correction.shift + added)
         bridged.is_corrected = True
         stays = np.setdiff1d(keys[moved != 0], keys[added != 0]).tolist()
         note = f"{new.dataset} is not moved by your results of {old.dataset}: published results of the "
-        return dict.fromkeys(stays, (f"{note}{new.rules.entity_name} count",))
+        return dict.fromkeys(stays, (f"{note}{new.rules.names.entity_name} count",))
 
     def list_predictions(self) -> dict[int, Prediction]:
         """Return the prediction of every machine by key: the estimates of all champions, and the ratios of a pair."""
@@ -139,7 +139,7 @@ def predict_pair(
         ]
     features, bases = select(pair.base.predictor.columns_, role=Role.FEATURE), (pair.bridged.basis, pair.base.basis)
     answer = Predictions(*pair.identity, tuple(listed), len(features), bases=bases, month=pair.name_month(options.when))
-    return name_tasks(answer, pair.rules.task_titles)
+    return name_tasks(answer, pair.rules.names.task_titles)
 
 
 def predict_sides(

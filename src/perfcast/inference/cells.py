@@ -181,7 +181,7 @@ ORIGINS = {
     ASSUMED: "usual: most recent measured machines of the kind have it",
     MISSING: "unknown",
 }
-"""Origins of a value and their meaning; see `DescriptionRules.origin_meanings`."""
+"""Origins of a value and their meaning; see `Presentation.origin_meanings`."""
 CODES = {origin: code for code, origin in enumerate(ORIGINS)}
 """Origin -> its place among ORIGINS."""
 

@@ -2,42 +2,56 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 
 from perfcast import plugins
 from perfcast.inference.cells import Cells, CompletedMachines
-from perfcast.inference.champion_archive import BASE, find_base, unpack_champion
 from perfcast.inference.donors import HotDeck, JointDeck
 from perfcast.inference.machine_fields import MachineFields, alias_field
 from perfcast.inference.machine_files import EXTRAS, OF_FLEETS, MachineEntry, Machines, is_table, read_machines
-from perfcast.inference.measured_index import NeighborIndex, PublishedIndex, group_distinct
+from perfcast.inference.measured_index import NeighborIndex, PublishedIndex
 from perfcast.inference.name_lookup import EntityNames, TaskNames
-from perfcast.inference.reference_data import ReferenceData, describing_columns
-from perfcast.inference.rules import DatasetBasis, DescriptionRules, find_rules
-from perfcast.predictors.predictor import Predictor, load_predictor
+from perfcast.inference.reference_data import DatasetBasis, ReferenceData, describing_columns
+from perfcast.inference.rules.description_rules import DescriptionRules, find_rules
+from perfcast.inference.rules.names import Names
+from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import LOWER_IS_BETTER, Column, Kind, Table, Tag, build_table
-from perfcast.schema.table_files import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
 from perfcast.uncertainty.conformal import UncertaintyModel
-from perfcast.utils.errors import UserError, explain_missing_module
-from perfcast.utils.io import read_json, write_json
-from perfcast.utils.result_digests import record_digests, verify_folder
-
-if TYPE_CHECKING:
-    from perfcast.inference.bridge import Base
-
-_REFERENCE_DATA, INTERVALS = "reference_data", "intervals"
+from perfcast.utils.errors import UserError
 
 _LATEST = pd.DateOffset(months=12)
 """Longest time after the newest result for which an answer is given unasked."""
+
+
+@dataclass(frozen=True)
+class Base(ABC):
+    """Champion of another dataset, the name of its columns, and its task by each task of the bridged dataset.
+
+    How it estimates is in `bridge.Bridge`, which completes machines of a champion.
+    """
+
+    champion: Champion
+    name: str
+    tasks: Mapping[str, str]
+
+    @abstractmethod
+    def fill_typical(self, machines: CompletedMachines, excluded: Collection[str]) -> Cells:
+        """Return machines of the bridged dataset with the missing cells that their typical machines have in the base.
+
+        So both assume the same hardware, whichever of them is asked. Columns `excluded` are not filled: each dataset
+        has the day and the software of its own results.
+        """
+
+    @abstractmethod
+    def add_estimates(self, table: Table) -> Table:
+        """Append the estimates of machines to their table."""
 
 
 @dataclass
@@ -52,7 +66,7 @@ class Champion:
     `entity` and `task` are the columns with these tags. `tasks` have predictions, in the order of the answers;
     `targets_of` are the targets that each was measured in, `typical_rows` the measured row whose first target is the
     median of its last year. `designs` are the measured ones, the most measured first (see
-    `DescriptionRules.design_column`), `measured_kinds` those of machines with results. `joint_deck` donates whole
+    `Names.design_column`), `measured_kinds` those of machines with results. `joint_deck` donates whole
     set-ups (None without rules of them), `hot_deck` usual values. `typical_machines` remembers those that were made.
     """
 
@@ -94,31 +108,35 @@ class Champion:
         if not self.describes_machines:
             return
         self.rules = rules = find_rules(self.dataset, lower_is_better=measured.facts.get(LOWER_IS_BETTER) is True)
+        names = rules.names
         self.entity, self.task = entity, task = measured.column_of(Tag.ENTITY), measured.column_of(Tag.TASK)
-        names = frame[task].astype("str").where(frame[task].notna())
-        self.tasks = sorted(names.dropna().unique())
+        task_of = frame[task].astype("str").where(frame[task].notna())
+        self.tasks = sorted(task_of.dropna().unique())
         columns = describing_columns(measured, self.features)
         counts = [column.name for column in columns if column.kind is Kind.NUMERICAL and not column.unit]
         named = alias_field("task", task, "the predicted quantity", next(iter(self.tasks), ""))
         is_free = "task" not in (column.name for column in columns)
         whole = [name for name in counts if (frame[name].dropna() % 1 == 0).all()]
-        self.fields = MachineFields(columns, (*rules.fields, *([named] if is_free else [])), whole)
-        self.task_names = TaskNames(self.tasks, rules.alias_tasks(self.tasks))
+        self.fields = MachineFields(columns, (*names.fields, *([named] if is_free else [])), whole)
+        self.task_names = TaskNames(self.tasks, names.alias_tasks(self.tasks))
         facts, counted = self.reference_data.entity_facts, frame[entity].astype("str").value_counts().index
-        groups = [(str(group), str(key)) for name in rules.group_columns for key, group in facts[name].dropna().items()]
-        self.entity_names = EntityNames(rules, [*counted, *facts.index], groups)
-        self.designs = [] if rules.design_column is None else list(frame[rules.design_column].value_counts().index)
-        kinds = frame[list(rules.kind_columns)].astype(object).drop_duplicates().itertuples(index=False)
-        known = (dict(zip(rules.kind_columns, row, strict=True)) for row in kinds)
-        self.measured_kinds = frozenset(kind for row in known for kind in rules.list_kinds(row))
-        self.description_levels = rules.list_levels(measured, list(self.fields.columns))
+        groups = [(str(group), str(key)) for name in names.group_columns for key, group in facts[name].dropna().items()]
+        self.entity_names = EntityNames(names, [*counted, *facts.index], groups)
+        design = names.design_column
+        self.designs = [] if design is None else list(frame[design].value_counts().index)
+        limits = rules.limits
+        kinds = frame[list(limits.kind_columns)].astype(object).drop_duplicates().itertuples(index=False)
+        known = (dict(zip(limits.kind_columns, row, strict=True)) for row in kinds)
+        self.measured_kinds = frozenset(kind for row in known for kind in limits.list_kinds(row))
+        self.description_levels = list_levels(names, measured, list(self.fields.columns))
         self.hot_deck = HotDeck(measured)
-        self.joint_deck = JointDeck(measured, rules.joint) if rules.joint else None
+        joint = rules.typical_values.joint
+        self.joint_deck = JointDeck(measured, joint) if joint else None
         self.typical_machines = {}
-        self.published_index = PublishedIndex(self.reference_data, rules)
+        self.published_index = PublishedIndex(self.reference_data, rules.presentation)
         self._modules = [plugins.load("features", name) for name in self.features]
         targets = self.predictor.targets_
-        scored = frame[list(targets)].notna().groupby(names).any()
+        scored = frame[list(targets)].notna().groupby(task_of).any()
         self.targets_of = {each: [name for name in targets if scored.at[each, name]] for each in self.tasks}
         self.typical_rows = self.reference_data.find_typical_rows(targets)
 
@@ -135,7 +153,7 @@ class Champion:
 
     def require_power(self) -> Self:
         """Return the champion. Raises: UserError when it does not predict watts at idle and at full load."""
-        targets = self.describes_machines and self.rules.power_targets
+        targets = self.describes_machines and self.rules.presentation.power_targets
         if targets and {*targets} <= {*self.predictor.targets_}:
             return self
         fact = f"that of {self.dataset!r} does not"
@@ -174,7 +192,7 @@ class Champion:
     @property
     def basis(self) -> DatasetBasis:
         """The measured results behind the answers."""
-        titles, bridged_from = self.rules.task_titles, self.base.champion.dataset if self.base else ""
+        titles, bridged_from = self.rules.names.task_titles, self.base.champion.dataset if self.base else ""
         tasks = tuple(titles.get(task, task) for task in self.tasks)
         results = len(self.reference_data.measured.frame)
         about = (self.source, self.retrieved, self.notice)
@@ -194,7 +212,7 @@ class Champion:
     def measured_vendors(self) -> list[str]:
         """The vendors with measured results, where the rules ask for them."""
         frame = self.reference_data.measured.frame
-        vendors = self.rules.list_vendors({str(name): frame[name] for name in frame})
+        vendors = self.rules.limits.list_vendors({str(name): frame[name] for name in frame})
         return sorted({vendor for vendor in vendors if isinstance(vendor, str)})
 
     def has_measured(self, kind: str, cells: Mapping[str, Any]) -> bool:
@@ -206,16 +224,16 @@ class Champion:
 
     def limit_trust(self, cells: Mapping[str, Any]) -> str:
         """Return why an answer about a machine is never of high trust, "" where it may be."""
-        reason = self.rules.limit_trust(cells)
+        reason = self.rules.limits.limit_trust(cells)
         if reason or self.base is None:
             return reason
         measured = self.measured_entities | self.base.champion.measured_entities
-        return "" if cells[self.entity] in measured else f"{self.rules.entity_name} measured in neither suite"
+        return "" if cells[self.entity] in measured else f"{self.rules.names.entity_name} measured in neither suite"
 
     @property
     def named_field(self) -> str:
         """The field of the name in a short text of a machine."""
-        return self.rules.named_field or self.entity
+        return self.rules.names.named_field or self.entity
 
     def derive_features(self, cells: Cells) -> Table:
         """Return machines with every standard column, and the features that the predictor reads; no labels."""
@@ -263,7 +281,7 @@ class Champion:
 
     def read_files(self, entries: Iterable[MachineEntry]) -> list[MachineEntry]:
         """Return entries with the content of the files that they name."""
-        return [entry._replace(values=self.rules.read_files(entry.values)) for entry in entries]
+        return [entry._replace(values=self.rules.names.read_files(entry.values)) for entry in entries]
 
     def field_types(self) -> dict[str, str]:
         """Return the type of every field that may describe a machine: `string` or `double`."""
@@ -281,97 +299,26 @@ class Champion:
         return row.astype(types)
 
 
+def list_levels(names: Names, table: Table, describing: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """Return the columns that are given at every level of description, from the name to all; none without levels.
+
+    Args: `describing` are all columns that may describe a machine. Every level gives the task and the columns of
+    the levels before; the last gives all but those that the name of the entity tells.
+    """
+    if not names.description_levels:
+        return ()
+    given: list[str] = [table.column_of(Tag.TASK)]
+    levels = []
+    for columns in names.description_levels:
+        given += [name for name in columns if name in describing]
+        levels.append(tuple(given))
+    everything = [name for name in describing if name not in (*given, *names.named_columns)]
+    return (*levels, (*given, *everything))
+
+
 def build_features(dataset: str, frame: pd.DataFrame, columns: Sequence[Column], features: Sequence[str]) -> Table:
     """Return standard rows, with a fresh index, and the derived features of the named feature modules."""
     table = build_table(dataset, frame, columns)
     for name in features:
         table = plugins.load("features", name).derive(table)
     return table
-
-
-def load_champion(folder: Path | str, dataset: str | None = None, power: Path | str | None = None) -> Champion:
-    """Read the folder that `perfcast pipeline champion` wrote, or the file that `perfcast champion export` wrote.
-
-    Args: `power` has the champion of power that it takes along.
-    Raises: UserError when there is none, it is of another dataset or schema version, a file in it has changed, or it is
-    no fitted model.
-    """
-    given = Path(folder)
-    with unpack_champion(given) if given.is_file() else nullcontext(given) as unpacked:
-        if not (unpacked / "about.json").is_file():
-            missing = "a champion" if dataset in (None, given.name) else f"a champion of {dataset!r}"
-            remedy = "run `make run`, or `make demo` and add --results results/demo"
-            raise UserError(f"there must be {missing}", f"{given} has none", remedy)
-        try:
-            verify_folder(unpacked)
-            about = read_json(unpacked / "about.json")
-            check_schema_version(about, unpacked / "about.json")
-            if dataset is not None and about["dataset"] != dataset:
-                raise UserError(f"the champion must be one of {dataset!r}", f"it is of {about['dataset']!r}")
-            reference_data = ReferenceData.load(unpacked / _REFERENCE_DATA)
-            intervals, bridge = unpacked / INTERVALS, about.get("bridge")
-            calibrated = UncertaintyModel.load(intervals) if intervals.is_dir() else None
-            index = unpacked / _REFERENCE_DATA
-            return Champion(
-                about["dataset"],
-                about["predictor"],
-                about["preset"],
-                tuple(about["features"]),
-                load_predictor(unpacked / "model"),
-                reference_data,
-                calibrated,
-                NeighborIndex.load(index, reference_data.measured, calibrated) if calibrated else None,
-                load_base(find_base(unpacked, bridge) if bridge else None, bridge),
-                None if power is None else load_champion(power).require_power(),
-                source=about.get("source", ""),
-                retrieved=about.get("retrieved", ""),
-                notice=about.get("notice", ""),
-            )
-        except UserError:
-            raise
-        except Exception as error:  # any error that a library raises for bytes that it did not write
-            if isinstance(error, ImportError) and (absent := explain_missing_module(error, "this model")):
-                raise absent from None
-            fact = f"{given} cannot be read ({type(error).__name__})"
-            raise UserError("a champion must be as it was saved", fact, "make it again, or fetch it again") from error
-
-
-def load_base(folder: Path | None, bridge: Mapping[str, Any] | None) -> Base | None:
-    """Read the champion of the other dataset that a bridge names, None without a bridge."""
-    from perfcast.inference.bridge import Base  # which completes machines of a champion
-
-    if folder is None or bridge is None:
-        return None
-    return Base(load_champion(folder, bridge["dataset"]), bridge["name"], bridge["tasks"])
-
-
-def save_champion(
-    folder: Path,
-    predictor: Predictor,
-    calibrated: UncertaintyModel | None,
-    *,
-    standard: Table,
-    table: Table,
-    raw: Mapping[str, Path],
-    about: Mapping[str, Any],
-    base: Path | None = None,
-) -> None:
-    """Write the folder that `load_champion` reads; it has a copy of the champion `base` that its features rest on.
-
-    Args: `standard` is the dataset's standard table, `table` the one with features, `raw` the folders of its ingested
-    sources, `about` its description, with the names of the feature modules under `features`.
-    """
-    predictor.save(folder / "model")
-    if base is not None:
-        shutil.copytree(base, folder / BASE, ignore=shutil.ignore_patterns(".*"))
-    reference_data = ReferenceData.gather(standard, raw, about["features"])
-    (folder / _REFERENCE_DATA).mkdir(parents=True, exist_ok=True)
-    reference_data.save(folder / _REFERENCE_DATA)
-    if calibrated is not None:
-        calibrated.save(folder / INTERVALS)
-        row = table.column_of(Tag.ROW)
-        ordered = table.frame.set_index(row).loc[reference_data.measured.frame[row]].reset_index()
-        arrays = group_distinct(calibrated.in_domain.encode(ordered), calibrated)
-        NeighborIndex(reference_data.measured, arrays, calibrated).save(folder / _REFERENCE_DATA)
-    write_json(folder / "about.json", {SCHEMA_KEY: SCHEMA_VERSION, **about})
-    record_digests(folder)

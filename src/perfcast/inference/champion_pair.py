@@ -10,14 +10,14 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.bridge import Base
+from perfcast.inference.bridge import Bridge
 from perfcast.inference.cells import Cells, CompletedMachines
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.name_lookup import TaskNames
 from perfcast.inference.parse import ParsedMachines, parse_batch
 from perfcast.inference.prediction import join_names
-from perfcast.inference.rules import DescriptionRules
+from perfcast.inference.rules.description_rules import DescriptionRules
 from perfcast.inference.user_measurements import UserMeasurements, find_task, read_measurements
 from perfcast.utils.errors import UserError
 
@@ -29,9 +29,9 @@ class BridgedPair(NamedTuple):
     bridged: Champion
 
     @property
-    def bridge(self) -> Base:
+    def bridge(self) -> Bridge:
         """The bridge between both."""
-        if self.bridged.base is None:
+        if not isinstance(self.bridged.base, Bridge):
             raise ValueError(f"{self.bridged.dataset} has no bridge")
         return self.bridged.base
 
@@ -49,9 +49,9 @@ class BridgedPair(NamedTuple):
     @property
     def rules(self) -> DescriptionRules:
         """The rules of the base, with the titles of the tasks of both."""
-        rules = copy(self.base.rules)
-        rules.task_titles = {**rules.task_titles, **self.bridged.rules.task_titles}
-        return rules
+        names = copy(self.base.rules.names)
+        names.task_titles = {**names.task_titles, **self.bridged.rules.names.task_titles}
+        return replace(self.base.rules, names=names)
 
     @property
     def tasks(self) -> list[str]:
@@ -66,7 +66,7 @@ class BridgedPair(NamedTuple):
     @property
     def task_names(self) -> TaskNames:
         """The names of the tasks of both."""
-        aliases = {name: task for each in self for name, task in each.rules.alias_tasks(each.tasks).items()}
+        aliases = {name: task for each in self for name, task in each.rules.names.alias_tasks(each.tasks).items()}
         return TaskNames(self.tasks, aliases)
 
     @property

@@ -16,7 +16,7 @@ from perfcast.inference.machine_fields import name_group
 from perfcast.inference.machine_predictions import MachinePredictions
 from perfcast.inference.measured_index import describe_outside
 from perfcast.inference.prediction import MEASURED_FACTOR, BacktestError, Basis, Driver, Move, Neighbor, Value
-from perfcast.inference.rules import find_rules
+from perfcast.inference.rules.description_rules import find_rules
 from perfcast.schema.table import Kind, Role, Table, Tag
 from perfcast.uncertainty.levels import ErrorRows, outputs_of, shared_labels
 
@@ -55,7 +55,7 @@ class Explainer:
         self._neighbors = find_neighbors(predicted, champion, neighbors)
         cells, completed = predicted.completed.cells, predicted.completed
         given, known = completed.has_origin(GIVEN), ~completed.has_origin(ASSUMED, MISSING)
-        is_setup = np.isin(list(cells), champion.rules.setup_columns)
+        is_setup = np.isin(list(cells), champion.rules.presentation.setup_columns)
         # with what the user gave, with the software that is shown, with any software
         self._published_rows, self._same_rows, self._alike_rows = (
             champion.published_index.find_rows(cells, compared, known)
@@ -133,7 +133,7 @@ class Explainer:
     def describe(self, rows: Sequence[int]) -> dict[str, Any]:
         """Return the fields of a `Prediction` that name and explain a machine, which has these rows by task."""
         cells, measured = self._completed.cells, self._champion.reference_data.measured
-        naming = (measured.column_of(Tag.ENTITY), *self._champion.rules.naming_columns)
+        naming = (measured.column_of(Tag.ENTITY), *self._champion.rules.names.naming_columns)
         name = name_machine({name: cells[name][rows[0]] for name in naming if name in cells}, measured)
         if not self._explains:
             return {"machine": name}
@@ -148,9 +148,8 @@ class Explainer:
             {name: np.nan if values[row] is None else values[row] for name, values in self._completed.cells.items()}
             for row in rows
         ]
-        checks = [
-            champion.rules.describe_check(self._tasks[row], known) for row, known in zip(rows, cells, strict=True)
-        ]
+        shown = champion.rules.presentation
+        checks = [shown.describe_check(self._tasks[row], known) for row, known in zip(rows, cells, strict=True)]
         outputs = [(row, number) for row in rows for number in np.flatnonzero(self._predicted.has_output[row]).tolist()]
         errors = [
             BacktestError(*self._name(output), *(float(size[output[0]]) for size in self._sizes[output[1]]))
@@ -165,7 +164,7 @@ class Explainer:
             measured_results=len(measured.frame),
             trained_until="" if pd.isna(newest) else f"{newest:%Y-%m}",
             errors=tuple(errors),
-            facts=champion.rules.list_fact_sources(cells[0], reference_data.user_facts),
+            facts=shown.list_fact_sources(cells[0], reference_data.user_facts),
             checks=tuple(check for check in checks if check is not None),
             measured_task=measured_task,
             moves=moves,
@@ -180,7 +179,7 @@ class Explainer:
             return ""
         later = {number: self.find_later(number)[0] for _, number in outputs}
         shifts = [(self._name((row, number))[0], later[number][row]) for row, number in outputs]
-        titles = self._champion.rules.task_titles
+        titles = self._champion.rules.names.task_titles
         moved = [f"{titles.get(task, task)} by {100 * np.expm1(shift):+.1f} %" for task, shift in shifts]
         entity = self._completed.cells[self._champion.entity][outputs[0][0]]
         alike = (known.rows.labels[self._champion.entity] == entity).to_numpy()
@@ -227,7 +226,7 @@ def describe_neighbor(champion: Champion, row: int, distance: float, target: str
     """Return a measured row with its name, score and month of publication."""
     reference_data, measured = champion.reference_data, champion.reference_data.measured
     times, score = measured.select(tag=Tag.TIME), float(reference_data.column(target)[row])
-    naming = (measured.column_of(Tag.ENTITY), *champion.rules.naming_columns)
+    naming = (measured.column_of(Tag.ENTITY), *champion.rules.names.naming_columns)
     names = [name for name in naming if name in measured.frame]
     return Neighbor(
         str(reference_data.column(measured.column_of(Tag.ROW))[row]),
@@ -239,8 +238,9 @@ def describe_neighbor(champion: Champion, row: int, distance: float, target: str
 
 
 def name_machine(cells: pd.Series | Mapping[str, Any], table: Table) -> str:
-    """Return the name of a machine of a table's dataset, see `DescriptionRules.name_machine`."""
-    return find_rules(table.dataset).name_machine(table.column_of(Tag.ENTITY), {str(k): v for k, v in cells.items()})
+    """Return the name of a machine of a table's dataset, see `Names.name_machine`."""
+    names = find_rules(table.dataset).names
+    return names.name_machine(table.column_of(Tag.ENTITY), {str(k): v for k, v in cells.items()})
 
 
 def list_values(completed: CompletedMachines, table: Table) -> tuple[Value, ...]:
@@ -283,7 +283,7 @@ def attribute_difference(cells: Cells, reference: Cells, champion: Champion) -> 
             groups.setdefault(name_group(column), []).append(column.name)
 
     def log_predict(cells: Cells) -> np.ndarray:
-        deductions = champion.rules.find_deductions(cells, champion.measured_kinds)
+        deductions = champion.rules.limits.find_deductions(cells, champion.measured_kinds)
         return np.asarray(champion.predict_logs(cells) - deductions[:, None])
 
     return shapley_values(cells, reference, groups, log_predict), list(groups)

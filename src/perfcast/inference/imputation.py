@@ -75,7 +75,7 @@ def impute_machines(
     owners = np.arange(len(by_task)) if of_one_kind else _repeat_by_kind(steps, champion)
     dates = when.iloc[by_task[owners]] if isinstance(when, pd.Series) else champion.find_month(when)
     if assume and dates is not None:
-        steps.fill(champion.rules.fill_date(steps.cells, dates), ASSUMED)
+        steps.fill(champion.rules.typical_values.fill_date(steps.cells, dates), ASSUMED)
     usual = np.zeros(steps.codes.shape, dtype=bool)
     deck = champion.joint_deck
     if assume and deck is not None and len(owners):
@@ -89,7 +89,8 @@ def impute_machines(
     months = np.full(len(steps.codes), np.datetime64("NaT", "us"))
     if dates is not None:
         months[:] = pd.Series(dates).to_numpy("datetime64[us]")
-    launch = champion.rules.joint.launch if champion.rules.joint else ""
+    joint = champion.rules.typical_values.joint
+    launch = joint.launch if joint else ""
     if when is None and launch in steps.cells:
         months = np.fmax(months, steps.cells[launch])
     return ImputedMachines(steps, owners, weights, usual, months)
@@ -100,15 +101,17 @@ def _repeat_by_kind(steps: CompletedMachines, champion: Champion) -> np.ndarray:
 
     What few known facts imply may differ by kind.
     """
-    counts = np.minimum(champion.rules.count_variants(steps.cells), MOST_KINDS)
+    typical_values = champion.rules.typical_values
+    counts = np.minimum(typical_values.count_variants(steps.cells), MOST_KINDS)
     owners = np.repeat(np.arange(len(counts)), counts)
     if (counts > 1).any():
         steps.repeat(owners)
         numbers = np.arange(len(owners)) - (np.cumsum(counts) - counts)[owners]
         numbers = np.where(counts[owners] > 1, numbers, -1)
         steps.clear(numbers >= 0, list(steps.cells), IMPLIED)
-        steps.fill(champion.rules.fill_variant(steps.cells, numbers, champion.reference_data.facts_by_model), ASSUMED)
-        steps.conclude(champion.rules.fill_implied, IMPLIED)
+        facts = champion.reference_data.facts_by_model
+        steps.fill(typical_values.fill_variant(steps.cells, numbers, facts), ASSUMED)
+        steps.conclude(typical_values.fill_implied, IMPLIED)
     return owners
 
 
@@ -119,7 +122,7 @@ def hold_equal(machines: ParsedMachines, champion: Champion) -> tuple[ParsedMach
     column stays as it is.
     """
     notes: list[str] = []
-    for name in champion.rules.held_equal:
+    for name in champion.rules.typical_values.held_equal:
         parsed = [machines.machines[key] for key in machines.keys]
         missing = [name not in machine.cells for machine in parsed]
         if not any(missing) or len(missing) < 2:

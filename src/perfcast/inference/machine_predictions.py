@@ -53,10 +53,11 @@ class MachinePredictions:
                 return champion.predict_logs(cells)
             return np.asarray(np.log(champion.predictor.predict(X).to_numpy(dtype=float)))
 
-        lowest, highest = champion.rules.find_bounds(imputed.completed.cells)
+        limits = champion.rules.limits
+        lowest, highest = limits.find_bounds(imputed.completed.cells)
         with np.errstate(invalid="ignore", divide="ignore"):
-            logs = champion.rules.predict_logs(imputed.completed.cells, predict)
-            logs -= champion.rules.find_deductions(imputed.completed.cells, champion.measured_kinds)[:, None]
+            logs = limits.predict_logs(imputed.completed.cells, predict)
+            logs -= limits.find_deductions(imputed.completed.cells, champion.measured_kinds)[:, None]
             self._logs = np.clip(logs, np.log(lowest)[:, None], np.log(highest)[:, None])
         self.lowest = np.minimum.reduceat(lowest, self._first) if len(owners) else lowest
         self.highest = np.maximum.reduceat(highest, self._first) if len(owners) else highest
@@ -68,7 +69,7 @@ class MachinePredictions:
         shown = self._choose_kinds()
         self.completed = imputed.completed.take(shown)
         self.says_more = self.completed.has_origin(GIVEN) & ~imputed.usual[shown]
-        self.impossible = champion.rules.find_impossible(self.completed.cells)
+        self.impossible = champion.rules.limits.find_impossible(self.completed.cells)
         frame = X.iloc[shown].reset_index(drop=True)
         self.months = pd.Series(imputed.months[shown], frame.index)
         self.table = replace(completed, frame=frame)
@@ -149,7 +150,7 @@ class MachinePredictions:
             above[several] = quantiles[:, 1] - middle
         added = (self._find_scales() - 1) * half_width
         # at the upper end nothing is deducted
-        above += self._champion.rules.find_deductions(self.completed.cells, self._champion.measured_kinds)
+        above += self._champion.rules.limits.find_deductions(self.completed.cells, self._champion.measured_kinds)
         ends = {"below": np.maximum(below + added, 1e-9), "above": np.maximum(above + added, 1e-9)}
         return intervals.assign(**ends, half_width=half_width)
 
@@ -176,10 +177,12 @@ class MachinePredictions:
         implied = repeated.has_origin(IMPLIED)
         known = {name: mask_cells(repeated.cells[name], implied[:, place]) for name, place in shown.places.items()}
         changed = [
-            champion.rules.fill_implied(repeated.cells.assign(known | {name: others[name] for name in names}))
+            champion.rules.typical_values.fill_implied(
+                repeated.cells.assign(known | {name: others[name] for name in names})
+            )
             for names in fields.values()
         ]
-        logs = champion.rules.predict_logs(reduce(Cells.append, changed), champion.predict_logs)
+        logs = champion.rules.limits.predict_logs(reduce(Cells.append, changed), champion.predict_logs)
         spreads = logs.reshape(len(fields), len(shown.codes), DONORS, -1).std(axis=2)
         largest = np.nanmax(spreads, axis=(1, 2), initial=0.0).tolist()
         ranked = [Assumption(name, tuple(fields[name]), spread) for name, spread in zip(fields, largest, strict=True)]
@@ -213,19 +216,19 @@ def _clear_assumed(completed: CompletedMachines, champion: Champion, *, usual: n
     With the `usual` given cells, (n, columns) bool, these are cleared as well, and those that could have been assumed:
     see `find_measured`.
     """
-    cells, places = completed.cells, completed.places
-    cleared, joint = completed.has_origin(ASSUMED, IMPLIED), champion.rules.joint
+    cells, places, typical_values = completed.cells, completed.places, champion.rules.typical_values
+    cleared, joint = completed.has_origin(ASSUMED, IMPLIED), typical_values.joint
     if usual is not None and joint is not None:
         cleared |= usual
         given = completed.has_origin(GIVEN)
-        assumable = (*joint.taken, *(name for block in champion.rules.blocks for name in block.columns))
+        assumable = (*joint.taken, *typical_values.block_columns)
         names = [name for name in dict.fromkeys(assumable) if name in places and given[:, places[name]].any()]
         for name, rows in champion.reference_data.find_measured(cells, names).items():
             bounds = (*joint.at_most.get(name, ()), *([joint.launch] if name in joint.dates else []))
             at_bound = [cells[name] == cells[bound] for bound in bounds if bound in cells]
             cleared[:, places[name]] |= given[:, places[name]] & np.logical_or.reduce([rows, *at_bound])
     masks = {name: cleared[:, place] for name, place in places.items() if cleared[:, place].any()}
-    return champion.rules.fill_implied(
+    return typical_values.fill_implied(
         cells.assign({name: mask_cells(cells[name], mask) for name, mask in masks.items()})
     )
 

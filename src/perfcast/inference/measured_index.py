@@ -14,7 +14,7 @@ import pandas as pd
 
 from perfcast.inference.cells import Cells, list_rows
 from perfcast.inference.reference_data import ReferenceData
-from perfcast.inference.rules import DescriptionRules
+from perfcast.inference.rules.presentation import Presentation
 from perfcast.schema.display_names import column_label
 from perfcast.schema.table import Kind, Role, Table, Tag
 from perfcast.uncertainty.conformal import UncertaintyModel
@@ -177,13 +177,13 @@ def describe_outside(exact: PublishedScores | None, alike: PublishedScores | Non
 class PublishedIndex:
     """Index of measured results by task and machine: whatever is tagged IDENTITY.
 
-    Results are summarized by the set-up columns of the rules and by year. A machine differs from another with other
+    Results are summarized by the set-up columns and by year. A machine differs from another with other
     values of the identifying ones.
     """
 
-    def __init__(self, reference_data: ReferenceData, rules: DescriptionRules) -> None:
+    def __init__(self, reference_data: ReferenceData, presentation: Presentation) -> None:
         measured = reference_data.measured
-        self._reference_data, self._rules = reference_data, rules
+        self._reference_data, self._presentation = reference_data, presentation
         self._keys = [measured.column_of(Tag.TASK), *measured.select(tag=Tag.IDENTITY)]
         groups = measured.frame.groupby(self._keys, observed=True).indices
         # other keys of such a group are other names of the same, or follow from it
@@ -211,12 +211,12 @@ class PublishedIndex:
         keys = list_rows(machines, self._keys)
         columns = [(name, place_of[name]) for name in self._matched if name in place_of]
         named = [(name, at) for name, at in columns if given[:, at].any()]
-        exact_keys = [name for name in self._keys if name not in self._rules.assumed_identity]
+        exact_keys = [name for name in self._keys if name not in self._presentation.assumed_identity]
         exact = np.asarray(known[:, [place_of[name] for name in exact_keys]].all(axis=1))
         matches: list[PublishedRows] = []
         for row, key in enumerate(keys):
             rows = self._rows.get(key, np.zeros(0, dtype=int)) if exact[row] else np.zeros(0, dtype=int)
-            for name in self._rules.identifying_columns:
+            for name in self._presentation.identifying_columns:
                 if name in place_of and known[row, place_of[name]]:
                     rows = rows[self._agree(name, machines[name][row], rows)]
             compared = [(name, machines[name][row]) for name, at in named if given[row, at]] if len(rows) else []
@@ -254,7 +254,7 @@ class PublishedIndex:
         if not len(places):
             return None
         months, years, setups, ids, testers = self._labels
-        if self._rules.newest_alone:
+        if self._presentation.newest_alone:
             is_newest = months[places] == months[places].max()
             places, scores = places[is_newest], scores[is_newest]
         newest = places[np.argsort(-months[places], kind="stable")[:MAX_RESULTS]].tolist()
@@ -276,7 +276,7 @@ class PublishedIndex:
         frame, times = measured.frame, measured.select(tag=Tag.TIME)
         when = frame[times[0]] if times else pd.Series(pd.NaT, frame.index, dtype="datetime64[us]")
         setups = pd.Series("", frame.index)
-        for name in filter(frame.columns.__contains__, self._rules.setup_columns):
+        for name in filter(frame.columns.__contains__, self._presentation.setup_columns):
             setups = (setups + " " + frame[name].astype("object").fillna("").astype("str")).str.strip()
         dated = when.to_numpy(dtype="datetime64[M]")
         months = np.where(np.isnat(dated), _NO_MONTH, dated.astype(np.int64))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
 
-from perfcast.inference.rules import DescriptionRules
+from perfcast.inference.rules.names import Names
 from perfcast.utils.errors import UserError
 
 _JOINTS = re.compile(r"[\s_.,;:/-]+")
@@ -34,19 +34,19 @@ class EntityMatch:
 class EntityNames:
     """The entities that are known by name, in the order they are offered (the most measured first).
 
-    `rules` read names; `groups` are pairs of a family, series or vendor and an entity of it: a typed group offers its
-    entities.
+    `names` has the rules that read them; `groups` are pairs of a family, series or vendor and an entity of it: a typed
+    group offers its entities.
     """
 
-    def __init__(self, rules: DescriptionRules, keys: Iterable[str], groups: Iterable[tuple[str, str]] = ()) -> None:
-        self._rules = rules
+    def __init__(self, names: Names, keys: Iterable[str], groups: Iterable[tuple[str, str]] = ()) -> None:
+        self._names = names
         self.keys = tuple(dict.fromkeys(keys))
         self._known = frozenset(self.keys)
         self._squashed: dict[str, list[str]] = {}
         self._by_number: dict[str, list[str]] = {}
         for key in self.keys:
             self._squashed.setdefault(_squash(key), []).append(key)
-            self._by_number.setdefault(rules.model_number(key), []).append(key)
+            self._by_number.setdefault(names.model_number(key), []).append(key)
         self._groups: dict[str, set[str]] = {}
         for group, key in groups:
             self._groups.setdefault(group.lower(), set()).add(key)
@@ -62,12 +62,12 @@ class EntityNames:
         same number, those that complete the typed name, or those that look alike with their line. A name whose number
         differs in a letter or digit is never an entity.
         """
-        key = self._rules.read_key(text)
+        key = self._names.read_key(text)
         return EntityMatch(key, exact=True) if key in self._known else self._find_spelling(key)
 
     def _search_spelling(self, key: str) -> EntityMatch:
-        key = self._rules.shorten_key(key)
-        words, number = {word for word in _JOINTS.split(key) if word}, self._rules.model_number(key)
+        key = self._names.shorten_key(key)
+        words, number = {word for word in _JOINTS.split(key) if word}, self._names.model_number(key)
         same = self._squashed.get(_squash(key), [])
         numbered = [known for known in self._by_number.get(number, []) if number and words <= _words(known)]
         for matches in (same, numbered):
@@ -100,7 +100,7 @@ class EntityNames:
 
         Names that contain the typed text elsewhere come after them.
         """
-        key = self._rules.read_key(text)
+        key = self._names.read_key(text)
         words, squashed = [word for word in _JOINTS.split(key) if word], _squash(key)
         if not squashed:
             return list(self.keys[:count])
@@ -114,7 +114,7 @@ class EntityNames:
         line = {word for word in _words(key) if not _DIGITS.search(word)}
         forms = get_close_matches(_squash(key), self._squashed, _MAX_OF_GROUP, _CANDIDATE_SIMILARITY)
         numbers = get_close_matches(
-            self._rules.model_number(key), self._by_number, _MAX_OF_GROUP, _CANDIDATE_SIMILARITY
+            self._names.model_number(key), self._by_number, _MAX_OF_GROUP, _CANDIDATE_SIMILARITY
         )
         alike = [known for form in forms for known in self._squashed[form]]
         return alike + [known for number in numbers for known in self._by_number[number] if line <= _words(known)]

@@ -14,7 +14,8 @@ from perfcast.inference.champion import Champion
 from perfcast.inference.machine_fields import Cell, TypedField
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.name_lookup import EntityMatch, list_tasks
-from perfcast.inference.rules import NamedEntity, Violation
+from perfcast.inference.rules.limits import Violation
+from perfcast.inference.rules.names import NamedEntity
 from perfcast.schema.table import Tag
 from perfcast.utils.errors import UserError
 
@@ -46,26 +47,28 @@ def parse_machine(entry: MachineEntry, champion: Champion) -> ParsedMachine:
     if task in cells:  # an unknown task is refused at imputation
         cells[task] = champion.task_names.find(str(cells[task])) or cells[task]
     notes = list(ignored)
-    if champion.rules.design_column is not None:
-        if champion.rules.design_column in cells:
+    names = champion.rules.names
+    design = names.design_column
+    if design is not None:
+        if design in cells:
             check_design(cells, typed, champion, label)
         match = champion.entity_names.find(str(cells[entity])) if entity in cells else EntityMatch(None)
         if match.key is None:
             notes += _read_new_entity(cells, typed, match, champion, label)
         else:
             others = f" (not {', '.join(match.candidates)})" if match.candidates else ""
-            read = f"the {champion.rules.named_field} {cells[entity]!r} was read as {match.key!r}{others}"
+            read = f"the {names.named_field} {cells[entity]!r} was read as {match.key!r}{others}"
             notes += [] if match.exact else [read]
             cells[entity] = match.key
             if match.key in champion.reference_data.user_entities:
                 notes.append(f"facts of {match.key} are from your table")
-    notes += champion.rules.list_notes(cells, typed, label)
+    notes += champion.rules.presentation.list_notes(cells, typed, label)
     return ParsedMachine(line, cells, tuple(notes), label, typed)
 
 
 def check_design(cells: Mapping[str, Any], typed: Mapping[str, TypedField], champion: Champion, label: str) -> None:
     """Refuse a design without any measured result: a new design must be given as the nearest measured one."""
-    column = champion.rules.design_column
+    column = champion.rules.names.design_column
     if column is not None and column in cells and cells[column] not in champion.designs:
         candidates = get_close_matches(str(cells[column]), champion.designs, n=_MAX_CANDIDATES, cutoff=0.4)
         remedy = f"name the known one that comes nearest: {', '.join(candidates or champion.designs[:_MAX_CANDIDATES])}"
@@ -80,19 +83,19 @@ def _read_new_entity(
 
     Raises: UserError when the name tells no design, and a required field is missing.
     """
-    entity, rules = champion.entity, champion.rules
-    named = rules.read_entity_name(str(cells[entity])) if entity in cells else NamedEntity("", "", {})
-    implied = named.cells if rules.design_column not in cells else {}
-    design = str(cells.get(str(rules.design_column), named.design))
+    entity, names = champion.entity, champion.rules.names
+    named = names.read_entity_name(str(cells[entity])) if entity in cells else NamedEntity("", "", {})
+    implied = named.cells if names.design_column not in cells else {}
+    design = str(cells.get(str(names.design_column), named.design))
     given = {*cells, *implied}
-    missing = [name for name, columns in rules.new_entity_fields.items() if given.isdisjoint(columns)]
+    missing = [name for name, columns in names.new_entity_fields.items() if given.isdisjoint(columns)]
     if missing and not design:
         remedy = f"describe a new one: add {', '.join(missing)}"
         if match.candidates:
             remedy = f"write one of {', '.join(match.candidates)}, or {remedy}"
         fact = f"{label} has {cells[entity]!r}" if entity in cells else f"{label} names none"
-        name = typed[entity].name if entity in typed else rules.named_field
-        raise UserError(f"{name} must be a known {rules.entity_name}", fact, remedy)
+        name = typed[entity].name if entity in typed else names.named_field
+        raise UserError(f"{name} must be a known {names.entity_name}", fact, remedy)
     text = cells.get(entity, "")
     for column, cell in implied.items():
         cells.setdefault(column, cell)
@@ -101,9 +104,9 @@ def _read_new_entity(
         source = f"the design {design}, which {'was' if design in champion.designs else 'was never'} measured"
     fields = champion.fields.fields
     giving = {
-        name: (*rules.new_entity_fields.get(name, ()), *(fields[name].columns if name in fields else (name,)))
-        for name in rules.new_entity_hints
-        if not design or name != rules.design_column
+        name: (*names.new_entity_fields.get(name, ()), *(fields[name].columns if name in fields else (name,)))
+        for name in names.new_entity_hints
+        if not design or name != names.design_column
     }
     hints = [name for name, columns in giving.items() if cells.keys().isdisjoint(columns)]
     note = f"values that are not given come from {source}"
@@ -113,7 +116,7 @@ def _read_new_entity(
     if design:
         cells[entity] = named.name
     near = f" (known names: {', '.join(match.candidates)})" if match.candidates else ""
-    return [f"no data names the {rules.named_field} {text!r}{near}; {note}"]
+    return [f"no data names the {names.named_field} {text!r}{near}; {note}"]
 
 
 @dataclass(frozen=True)
@@ -225,7 +228,7 @@ def stack_machines(
     stacked = list(machines)
     listed = _list_alternatives(steps, stacked, champion, asks_capacity=asks_capacity) if expand else []
     owners = _expand(steps, stacked, listed)
-    steps.conclude(champion.rules.fill_implied, IMPLIED)
+    steps.conclude(champion.rules.typical_values.fill_implied, IMPLIED)
     errors = _find_errors(steps.numbered, stacked, champion)
     rows = _choose_alternatives(owners, stacked, errors, listed) if (owners >= 0).any() else range(len(stacked))
     lines = [stacked[row].line for row in rows]
@@ -240,7 +243,7 @@ def stack_machines(
 def fill_facts(steps: CompletedMachines, champion: Champion) -> None:
     """Fill facts of the entity, and what all of its measured results have."""
     reference_data = champion.reference_data
-    steps.fill(champion.rules.fill_entity_facts(steps.cells, reference_data.facts_by_model), LOOKED_UP)
+    steps.fill(champion.rules.typical_values.fill_entity_facts(steps.cells, reference_data.facts_by_model), LOOKED_UP)
     steps.fill(reference_data.fill_common(steps.cells, Tag.ENTITY), MEASURED)
 
 
@@ -257,11 +260,12 @@ def _list_alternatives(
 ) -> list[_Alternatives]:
     """Return the alternatives of every machine: of the enumerated column where it is left out, or of a capacity.
 
-    Values of the former are those of `DescriptionRules.list_alternatives` and those of measured results of the entity.
+    Values of the former are those of `TypicalValues.list_alternatives` and those of measured results of the entity.
     """
-    rules, reference_data, column = champion.rules, champion.reference_data, champion.rules.enumerated
+    rules, reference_data = champion.rules, champion.reference_data
+    column = rules.typical_values.enumerated
     entities = steps.cells[champion.entity].tolist()
-    sold = rules.list_alternatives(steps.cells)
+    sold = rules.typical_values.list_alternatives(steps.cells)
     listed = []
     for row, (machine, entity) in enumerate(zip(machines, entities, strict=True)):
         alternatives = _Alternatives("")
@@ -269,7 +273,7 @@ def _list_alternatives(
             values = sorted({*sold[row], *reference_data.list_values(column, entity)})
             alternatives = _Alternatives(column, values, f"{column} is not given")
         elif asks_capacity:
-            for name, capacity in rules.capacities.items():
+            for name, capacity in rules.limits.capacities.items():
                 given, whole = machine.cells.get(name), float(steps.cells[capacity][row])
                 if isinstance(given, float) and given < whole and capacity not in machine.cells:
                     reason = f"{champion.fields.name_of(name)}: {given:g} is fewer than the {whole:g} of {entity}"
@@ -323,12 +327,12 @@ def _choose_alternatives(
 def _find_errors(cells: Cells, machines: Sequence[ParsedMachine], champion: Champion) -> dict[int, UserError]:
     """Return by row the first limit that a machine breaks, or its unknown task, with the field as typed."""
     errors: dict[int, UserError] = {}
-    for violation in champion.rules.find_violations(cells):
+    for violation in champion.rules.limits.find_violations(cells):
         machine = machines[violation.line]
         field_name, fact = _name_field(violation, machine.typed, cells, champion)
         text = f"{fact} ({machine.label})" if machine.label[-1:].isdigit() else fact
         errors.setdefault(violation.line, UserError(field_name, text, violation.remedy))
-    for row, vendor in enumerate(champion.rules.list_vendors(cells)):
+    for row, vendor in enumerate(champion.rules.limits.list_vendors(cells)):
         if isinstance(vendor, str) and vendor not in champion.measured_vendors:
             errors.setdefault(row, _refuse_vendor(vendor, machines[row], champion))
     task = champion.task
@@ -342,7 +346,7 @@ def _find_errors(cells: Cells, machines: Sequence[ParsedMachine], champion: Cham
 
 
 def _refuse_vendor(vendor: str, machine: ParsedMachine, champion: Champion) -> UserError:
-    name = champion.rules.named_field
+    name = champion.rules.names.named_field
     field_name = machine.typed[name].name if name in machine.typed else name
     fact = f"{machine.label} has one of {vendor[:60]}"
     measured = ", ".join(champion.measured_vendors)
@@ -361,4 +365,4 @@ def _name_field(
     if entity in typed:
         return name, violation.fact.replace("{entity}", typed[entity].text)
     key = cells[entity][np.flatnonzero(cells.index == violation.line)[0]]
-    return name, violation.fact.replace("{entity}", f"the {champion.rules.named_field}" if key is None else key)
+    return name, violation.fact.replace("{entity}", f"the {champion.rules.names.named_field}" if key is None else key)

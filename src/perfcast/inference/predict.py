@@ -131,7 +131,7 @@ def predict_batch(
             message = str(machines.refusals[entry.line])
             by_line[entry.line] = [Prediction(entry.line, entry.label, (), status=REFUSED, message=message)]
     listed = tuple(replace(each, carried=entry.plain_carried) for entry in entries for each in by_line[entry.line])
-    return replace(answer, machines=name_tasks(listed, champion.rules.task_titles))
+    return replace(answer, machines=name_tasks(listed, champion.rules.names.task_titles))
 
 
 def predict_machines(
@@ -243,23 +243,24 @@ def _answer(
     scores = {each.task: (each.median, each.low, each.high) for each in estimates}
     origins = predicted.completed.has_origin(ASSUMED, MEASURED)[made[0][0]].tolist()
     assumed = [column for column, is_assumed in zip(cells, origins, strict=True) if is_assumed]
-    further = (*champion.rules.list_assumed_notes(cells, assumed), *champion.rules.list_completed_notes(cells))
-    derived, wide = derive_values(champion.rules.derived, scores, cells)
+    shown = champion.rules.presentation
+    further = (*shown.list_assumed_notes(cells, assumed), *shown.list_completed_notes(cells))
+    derived, wide = derive_values(shown.derived, scores, cells)
     further = (*further, *wide)
-    kinds = [kind for kind in champion.rules.list_kinds(cells) if not champion.has_measured(kind, cells)]
+    kinds = [kind for kind in champion.rules.limits.list_kinds(cells) if not champion.has_measured(kind, cells)]
     if kinds:
         further = (f"never measured: {', '.join(kinds)}", *further)
         estimates = [replace(each, trust=NEVER) for each in estimates]
     if reason := champion.limit_trust(cells):
         estimates = [replace(each, trust=cap_trust(each.trust, reason)) for each in estimates]
     reasons = [each.message for each in refusals]
-    formula = " x ".join(("estimate", *champion.rules.score_columns))
-    size = champion.rules.size_of(cells) if champion.rules.score_columns else 0.0
+    formula = " x ".join(("estimate", *shown.score_columns))
+    size = shown.size_of(cells) if shown.score_columns else 0.0
     totals = [
         DerivedValue(f"{each.task} of the whole machine", each.median, each.low, each.high, each.unit, formula)
         for each in (each.times(size) for each in estimates if size > 0)
     ]
-    outside = list_outside(name_tasks(tuple(estimates), champion.rules.task_titles))
+    outside = list_outside(name_tasks(tuple(estimates), champion.rules.names.task_titles))
     return Prediction(
         line,
         **described,
@@ -331,7 +332,7 @@ def _estimate(answers: MachineAnswers) -> list[tuple[int, Estimate]]:
                 low=low,
                 high=high,
                 level=options.level,
-                unit=champion.rules.task_units.get(tasks[row], units[target]),
+                unit=champion.rules.presentation.task_units.get(tasks[row], units[target]),
                 in_domain_score=score,
                 trust=rate_trust(score, group),
                 missing=missing[row],

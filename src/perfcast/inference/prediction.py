@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from perfcast.inference.measured_index import OTHER_SOFTWARE, PublishedScores
-from perfcast.inference.rules import Check, DatasetBasis, DerivedOutput, FactSource, Numbers, is_known
+from perfcast.inference.reference_data import DatasetBasis
+from perfcast.inference.rules.presentation import Check, DerivedOutput, FactSource, Numbers
 from perfcast.uncertainty.in_domain import AHEAD, OF_PAIR, RESULTS, YOUNG
 from perfcast.utils.terminal_tables import format_interval, format_number
 
@@ -279,6 +280,11 @@ def is_too_wide(low: float, high: float) -> bool:
     return high > MAX_RATIO * low
 
 
+def _is_known(cell: object) -> bool:
+    """Return whether a cell is a number above 0."""
+    return isinstance(cell, (int, float)) and cell == cell and cell > 0  # noqa: PLR0124  (NaN differs from itself)
+
+
 def derive_values(
     outputs: Sequence[DerivedOutput], scores: Mapping[str, tuple[float, float | None, float | None]], cells: Numbers
 ) -> tuple[tuple[DerivedValue, ...], tuple[str, ...]]:
@@ -289,7 +295,7 @@ def derive_values(
     values, notes = [], []
     for each in outputs:
         if not all(task in scores for task in each.tasks) or not all(
-            is_known(cells.get(name)) for name in each.columns
+            _is_known(cells.get(name)) for name in each.columns
         ):
             continue
         median, high, low = (

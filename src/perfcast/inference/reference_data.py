@@ -14,7 +14,7 @@ import pandas as pd
 from perfcast import plugins
 from perfcast.inference.cells import Cells, CodedFrame, EntityFacts, fill_missing, read_column
 from perfcast.inference.donors import MIN_CANDIDATES
-from perfcast.inference.rules import find_rules
+from perfcast.inference.rules.description_rules import find_rules
 from perfcast.schema.table import LOWER_IS_BETTER, TASK_KIND, Column, Kind, Role, Table, Tag
 from perfcast.schema.table_files import read_parquet, read_table, write_table
 from perfcast.uncertainty.levels import entity_slices
@@ -25,6 +25,33 @@ _UNUSED = "set_aside"
 _YEAR = pd.DateOffset(months=12)
 MAX_RESULTS = 100_000
 """Most results that are kept, so that a prediction takes no longer however many are measured."""
+
+
+@dataclass(frozen=True)
+class DatasetBasis:
+    """Measured results behind the estimates of some tasks: `results` of a dataset up to a month, "" without dates.
+
+    `bridged_from` is the dataset whose estimates are features, "" for none. `source` is the address of the results,
+    `retrieved` when and by whom they were; `notice` is what every answer says of the dataset. All three may be "".
+    """
+
+    dataset: str
+    results: int
+    until: str
+    bridged_from: str
+    tasks: tuple[str, ...]
+    source: str = ""
+    retrieved: str = ""
+    notice: str = ""
+
+    def __str__(self) -> str:
+        bridge = f"bridged from {self.bridged_from}, " if self.bridged_from else ""
+        return f"{self.dataset}: {bridge}{self.results:,} results{f' to {self.until}' if self.until else ''}"
+
+    @property
+    def origin(self) -> str:
+        """The address of the results, and when and by whom they were retrieved."""
+        return ", ".join(filter(None, (self.source, self.retrieved and f"retrieved {self.retrieved}")))
 
 
 @dataclass
@@ -73,7 +100,7 @@ class ReferenceData:
             or column.role is Role.TARGET
             or Tag.TIME in column.tags
             or Tag.TESTER in column.tags
-            or column.name in rules.naming_columns
+            or column.name in rules.names.naming_columns
         ]
         names = [column.name for column in columns]
         facts: dict[str, Any] = {_UNUSED: sorted({column.name for column in standard.columns} - set(names))}
@@ -82,7 +109,7 @@ class ReferenceData:
         frame = counted.frame.loc[_newest(counted), names].reset_index(drop=True)
         measured = Table(standard.dataset, frame, tuple(columns), facts)
         entities = standard.frame[standard.column_of(Tag.ENTITY)].dropna().unique()
-        return cls(measured, rules.read_entity_facts(raw, entities, as_of))
+        return cls(measured, rules.typical_values.read_entity_facts(raw, entities, as_of))
 
     @property
     def unused_columns(self) -> frozenset[str]:
@@ -212,7 +239,7 @@ def _newest(standard: Table) -> pd.Index:
 
 def describing_columns(standard: Table, features: Sequence[str]) -> list[Column]:
     """Return the columns that may describe a machine: features, keys, and what fields and feature modules read."""
-    further = {name for field in find_rules(standard.dataset).fields for name in field.columns}
+    further = {name for field in find_rules(standard.dataset).names.fields for name in field.columns}
     dates = {name for module in features for name in plugins.load("features", module).REQUIRES}
     return [
         column

@@ -87,15 +87,16 @@ def _identify(
     numbers = np.array([places.setdefault(identity, len(places)) for identity in listed], dtype=int)
     first = np.unique(numbers, return_index=True)[1]
     identified = CompletedMachines(Cells(cells, np.arange(len(codes))), codes).take(first)
+    typical_values = champion.rules.typical_values
     fill_facts(identified, champion)
-    identified.conclude(champion.rules.fill_implied, IMPLIED)
+    identified.conclude(typical_values.fill_implied, IMPLIED)
     # what names an unknown entity, and limits it, comes before its set-up, so that it may be typed back as well
-    for block in champion.rules.blocks:
+    for block in typical_values.blocks:
         naming = [name for name in block.columns if name in _list_first(champion, deck)]
         if naming:
             filled = champion.hot_deck.fill(identified.cells, block)
             identified.fill(identified.cells.assign({name: filled[name] for name in naming}), ASSUMED)
-            identified.conclude(champion.rules.fill_implied, IMPLIED)
+            identified.conclude(typical_values.fill_implied, IMPLIED)
     return identified, numbers, [(*names, *identity) for identity in places]
 
 
@@ -110,7 +111,7 @@ def _list_first(champion: Champion, deck: JointDeck) -> list[str]:
     """Return the columns that are assumed before a set-up: those of blocks that name a machine, or limit it."""
     first = _list_keys(champion, deck).union(*deck.rules.at_most.values())
     columns = {column.name for column in champion.reference_data.measured.columns}
-    return [name for block in champion.rules.blocks for name in block.columns if name in first & columns]
+    return [name for name in champion.rules.typical_values.block_columns if name in first & columns]
 
 
 def _make_typical(machines: CompletedMachines, champion: Champion, deck: JointDeck) -> CompletedMachines:
@@ -174,12 +175,12 @@ def _predict_setups(
     steps = by_task.take(rows[first])
     steps.cells = Cells(steps.cells, np.arange(len(first)))
     steps.fill(fill_missing(steps.cells, {name: values[first] for name, values in filled.items()}), ASSUMED)
-    steps.conclude(champion.rules.fill_implied, IMPLIED)
+    steps.conclude(champion.rules.typical_values.fill_implied, IMPLIED)
     impossible = np.zeros(len(first), dtype=bool)
-    impossible[[violation.line for violation in champion.rules.find_violations(steps.numbered)]] = True
+    impossible[[violation.line for violation in champion.rules.limits.find_violations(steps.numbered)]] = True
     complete_usual(steps, champion)
     with np.errstate(invalid="ignore", divide="ignore"):
-        predicted = champion.rules.predict_logs(steps.cells, champion.predict_logs)
+        predicted = champion.rules.limits.predict_logs(steps.cells, champion.predict_logs)
     # the first output that the task has
     place = np.isfinite(predicted).argmax(axis=1)
     logs = np.take_along_axis(predicted, place[:, None], axis=1).ravel()[numbers].reshape(-1, DONORS)
@@ -230,19 +231,20 @@ def adopt_typical(steps: CompletedMachines, typical: CompletedMachines, champion
         for name in _list_first(champion, deck)
     }
     steps.fill(fill_missing(steps.cells, naming), ASSUMED)
-    steps.conclude(champion.rules.fill_implied, IMPLIED)
+    steps.conclude(champion.rules.typical_values.fill_implied, IMPLIED)
     if deck.rules.replaced:
         _replace_impossible(steps, champion, deck)
 
 
 def _replace_impossible(steps: CompletedMachines, champion: Champion, deck: JointDeck) -> None:
     """Replace assumed cells that break a limit by the measured set-up that is most frequent among possible ones."""
+    find_violations = champion.rules.limits.find_violations
     numbered, is_assumed = steps.numbered, steps.has_origin(ASSUMED)
-    for row in sorted({violation.line for violation in champion.rules.find_violations(numbered)}):
+    for row in sorted({violation.line for violation in find_violations(numbered)}):
         assumed = [name for name in deck.rules.taken if is_assumed[row, steps.places[name]]]
         for setup in deck.frame[assumed].value_counts().index if assumed else ():
             changed = {name: np.array([value], dtype=object) for name, value in zip(assumed, setup, strict=True)}
-            if not any(champion.rules.find_violations(numbered.take(np.array([row])).assign(changed))):
+            if not any(find_violations(numbered.take(np.array([row])).assign(changed))):
                 selected = np.arange(len(steps.codes)) == row
                 replaced = {name: np.where(selected, values, steps.cells[name]) for name, values in changed.items()}
                 steps.cells = steps.cells.assign(replaced)
@@ -251,22 +253,22 @@ def _replace_impossible(steps: CompletedMachines, champion: Champion, deck: Join
 
 def complete_usual(steps: CompletedMachines, champion: Champion) -> None:
     """Fill usual values, and what they imply, and clear what breaks a limit."""
-    rules = champion.rules
-    for block in rules.blocks:
+    typical_values = champion.rules.typical_values
+    for block in typical_values.blocks:
         steps.fill(champion.hot_deck.fill(steps.cells, block), ASSUMED)
-        steps.conclude(rules.fill_implied, IMPLIED)
-        steps.conclude(lambda cells: rules.fill_usual(cells, champion.hot_deck.last), ASSUMED)
+        steps.conclude(typical_values.fill_implied, IMPLIED)
+        steps.conclude(lambda cells: typical_values.fill_usual(cells, champion.hot_deck.last), ASSUMED)
     # what was implied by few known cells may be another value now, and what was assumed may be implied
     rows = np.ones(len(steps.codes), dtype=bool)
-    taken = rules.joint.taken if rules.joint else ()
-    usual = [name for block in rules.blocks for name in block.columns if name in steps.cells and name not in taken]
+    taken = typical_values.joint.taken if typical_values.joint else ()
+    usual = [name for name in typical_values.block_columns if name in steps.cells and name not in taken]
     is_assumed = steps.has_origin(ASSUMED)
     assumed = {name: mask_cells(steps.cells[name], ~is_assumed[:, steps.places[name]]) for name in usual}
     steps.clear(rows, list(steps.cells), IMPLIED)
     steps.clear(rows, usual, ASSUMED)
-    steps.fill(rules.fill_implied(steps.cells), IMPLIED)
+    steps.fill(typical_values.fill_implied(steps.cells), IMPLIED)
     steps.fill(fill_missing(steps.cells, assumed), ASSUMED)
-    steps.fill(rules.fill_implied(steps.cells), IMPLIED)
-    for violation in list(rules.find_violations(steps.numbered)):
+    steps.fill(typical_values.fill_implied(steps.cells), IMPLIED)
+    for violation in list(champion.rules.limits.find_violations(steps.numbered)):
         steps.clear(np.arange(len(steps.codes)) == violation.line, violation.columns, ASSUMED, IMPLIED)
-    steps.fill(rules.fill_implied(steps.cells), IMPLIED)
+    steps.fill(typical_values.fill_implied(steps.cells), IMPLIED)

@@ -17,7 +17,7 @@ from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.machine_files import MachineEntry, read_table, read_tree
 from perfcast.inference.predict import PredictOptions, make_options
 from perfcast.inference.prediction import Prediction
-from perfcast.inference.rules import DatasetBasis
+from perfcast.inference.reference_data import DatasetBasis
 from perfcast.serving.request_limits import (
     BODY,
     BOTH,

@@ -228,7 +228,7 @@ def _create_info_router(champion: Served, limits: RequestLimits, metrics: Server
     router = APIRouter(responses={422: _REFUSALS[422]})
     champions = list_champions(champion)
     first = champions[0]
-    fields = _describe_fields(first)
+    fields, shown = _describe_fields(first), first.rules.presentation
     health = {
         "status": "ok",
         "version": __version__,
@@ -238,10 +238,10 @@ def _create_info_router(champion: Served, limits: RequestLimits, metrics: Server
             for each in reversed(champions)  # the later suite first, as in answers
         ],
         "limits": asdict(limits),
-        "origins": {**ORIGINS, **first.rules.origin_meanings},
-        "form": first.rules.form_fields,
+        "origins": {**ORIGINS, **shown.origin_meanings},
+        "form": shown.form_fields,
         "named_field": first.named_field,
-        "page_texts": first.rules.page_texts,
+        "page_texts": shown.page_texts,
     }
 
     @router.get("/", include_in_schema=False)
@@ -327,7 +327,8 @@ def _describe_champion(champion: Champion) -> dict[str, Any]:
 def _describe_fields(champion: Champion) -> dict[str, list[dict[str, Any]]]:
     """Return fields and columns with meaning, unit, and bounds or an example, as in `FieldsResponse`."""
     types, columns = champion.field_types(), champion.fields.columns
-    capacities = {**champion.rules.capacities, **champion.rules.largest_values}
+    limits = champion.rules.limits
+    capacities = {**limits.capacities, **limits.largest_values}
 
     def describe(name: str, meaning: str, column: str | None) -> dict[str, Any]:
         unit, capacity = (columns[column].unit, capacities.get(column)) if column else ("", None)

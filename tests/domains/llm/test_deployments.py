@@ -20,7 +20,7 @@ from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.parse import parse_machines
 from perfcast.inference.predict import predict_batch
 from perfcast.inference.prediction import derive_values
-from perfcast.inference.rules import find_rules
+from perfcast.inference.rules.description_rules import find_rules
 from perfcast.utils.errors import UserError
 
 EXPLAINED = PredictOptions()
@@ -172,15 +172,15 @@ def test_a_model_comes_from_its_config(tmp_path):
     path.parent.mkdir()
     path.write_text(json.dumps(CONFIG))
     rules = find_rules("llm_serving")
-    read = rules.read_files({**KNOWN, "model": str(path)})
+    read = rules.names.read_files({**KNOWN, "model": str(path)})
     assert read["model"] == "mine (config.json)" and read["layers"] == 80
     named = predict(precision="fp8")
     described = predict(precision="fp8", **read)
     assert "no data names the model" in described.notes[0]
     for known, other in zip(named.estimates, described.estimates, strict=True):
         assert other.median == pytest.approx(known.median, rel=0.02)
-    assert rules.read_files({**KNOWN, "model": str(path), "layers": 40})["layers"] == 40, "given facts stay"
-    assert rules.read_files(KNOWN) == KNOWN
+    assert rules.names.read_files({**KNOWN, "model": str(path), "layers": 40})["layers"] == 40, "given facts stay"
+    assert rules.names.read_files(KNOWN) == KNOWN
 
 
 def test_notes_tell_what_was_never_measured_and_what_is_assumed_breaks_no_limit():
@@ -220,7 +220,7 @@ def test_an_assumed_number_format_is_named_with_the_formats_that_do_not_fit():
         "memory_gib": 44.99,
         "total_params_1e9": 70.6,
     }
-    (note,) = find_rules("llm_serving").list_assumed_notes(cells, {"precision"})
+    (note,) = find_rules("llm_serving").presentation.list_assumed_notes(cells, {"precision"})
     assert note == (
         "the number format int4 is assumed: weights in bf16 and fp8 do not fit into 40 GiB of memory; give precision"
     )

@@ -23,7 +23,7 @@ from perfcast.cli.command_parser import (
     read_examples,
 )
 from perfcast.cli.main import main
-from perfcast.inference.rules import find_rules
+from perfcast.inference.rules.description_rules import find_rules
 
 PROJECT = Path(__file__).parents[3]
 ALL = [
@@ -117,7 +117,7 @@ def test_mistyped_words_get_one_line_with_a_hint(typed, message, capsys):
 def test_flags_of_machines_are_fields_of_their_datasets():
     for title, flags in FLAGS.items():
         for dataset in title.partition("(")[2].rstrip(")").split(", "):
-            names = {name for field in find_rules(dataset).fields for name in (field.name, *field.aliases)}
+            names = {name for field in find_rules(dataset).names.fields for name in (field.name, *field.aliases)}
             for name, *synonyms in flags:
                 # a column needs no field
                 assert name in names | {"chips"} and set(synonyms) <= names | {"operating-system"}, name

@@ -69,7 +69,7 @@ def test_watts_are_published_ones_before_estimates_before_the_design_power():
     assert given.watts == given.needed * 500
     (design,) = size(power=False).targets
     assumed = champion().rank(NEW, by="score/watts").candidates[0].watts
-    (ratio, _), _ = SPEC_CPU2017.power_ratios
+    (ratio, _), _ = SPEC_CPU2017.presentation.power_ratios
     assert design.watts_basis == DESIGN
     assert design.watts / design.needed == pytest.approx(assumed * np.exp(ratio), rel=0.02)
 

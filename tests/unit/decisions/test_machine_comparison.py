@@ -93,13 +93,13 @@ def test_compare_command_prints_and_writes_what_python_answers(capsys):
 
 def test_short_machines_have_counts_and_fields():
     entry = read_short_machine(
-        "2 x EPYC 9654; memory=24 x 64 GB DDR5-4800; price=9", "processor", SERVERS.short_example
+        "2 x EPYC 9654; memory=24 x 64 GB DDR5-4800; price=9", "processor", SERVERS.presentation.short_example
     )
     assert entry.values == {"processor": "2 x EPYC 9654", "memory": "24 x 64 GB DDR5-4800"}
     assert (entry.label, dict(entry.carried)) == ("2 x EPYC 9654", {"price": "9"})
     for text in ("", "EPYC 9654; two", "; chips=2"):
         with pytest.raises(UserError):
-            read_short_machine(text, "processor", SERVERS.short_example)
+            read_short_machine(text, "processor", SERVERS.presentation.short_example)
 
 
 def test_published_results_are_those_of_the_prediction():

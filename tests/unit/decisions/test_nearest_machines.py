@@ -18,7 +18,7 @@ from perfcast.inference.reference_data import describing_columns
 from perfcast.utils.errors import UserError
 
 GOLD = {"processor": "Xeon Gold 6148", "chips": 2}
-TITLES = SPEC_CPU2017.task_titles
+TITLES = SPEC_CPU2017.names.task_titles
 
 
 def find_nearest(machines=GOLD, **options):

@@ -37,7 +37,7 @@ from perfcast.inference import PredictOptions, read_machines
 from perfcast.inference.champion import build_features
 from perfcast.inference.machine_files import PRICE, WATTS
 from perfcast.inference.name_lookup import TaskNames
-from perfcast.inference.rules import DerivedOutput
+from perfcast.inference.rules.presentation import DerivedOutput
 from perfcast.uncertainty.conformal import LEVEL, probability_at_least
 from perfcast.uncertainty.levels import outputs_of
 from perfcast.utils.errors import UserError
@@ -312,7 +312,8 @@ CRITERIA = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).flatmap(
 
 
 def fake(*, lower):
-    rules = SimpleNamespace(lower_is_better=lower, derived=(RATE,), price_columns=())
+    presentation = SimpleNamespace(lower_is_better=lower, derived=(RATE,), price_columns=())
+    rules = SimpleNamespace(presentation=presentation)
     return SimpleNamespace(task_names=TaskNames(TASKS, {}), rules=rules, targets_of=dict.fromkeys(TASKS, ("value",)))
 
 

@@ -24,7 +24,8 @@ from perfcast.experiment.champion import fit_all_rows
 from perfcast.experiment.experiment_check import check_experiment
 from perfcast.experiment.uncertainty_fit import fit_uncertainty
 from perfcast.experiment.update import PREDICTIONS
-from perfcast.inference.champion import build_features, load_champion, save_champion
+from perfcast.inference.champion import build_features
+from perfcast.inference.champion_files import load_champion, save_champion
 from perfcast.predictors.linear import Ridge
 from perfcast.schema.table import BRIDGE
 from perfcast.schema.table_files import read_parquet

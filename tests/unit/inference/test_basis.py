@@ -44,7 +44,7 @@ def test_facts_of_models_have_the_day_of_the_launch_and_facts_of_a_user_come_fir
     cells = {"cpu_model": "xeon gold 6148", "family": "Skylake-SP"}
 
     def find(user_facts=()):
-        sources = SPEC_CPU2017.list_fact_sources(cells, user_facts)
+        sources = SPEC_CPU2017.presentation.list_fact_sources(cells, user_facts)
         return next(source for source in sources if any(fact.startswith("tdp_w") for fact in source.facts))
 
     listed = find()
@@ -76,13 +76,15 @@ def test_measured_result_moves_the_others_as_the_basis_tells():
 
 def test_check_is_a_run_with_the_copies_of_the_machine():
     cells = {"cores_enabled_total": 40.0, "threads_per_core": 2.0, "os_name": "SLES", "os_version": "15"}
-    check = SPEC_CPU2017.describe_check("CINT2017rate", {**cells, "base_ptr": "64"})
+    check = SPEC_CPU2017.presentation.describe_check("CINT2017rate", {**cells, "base_ptr": "64"})
     assert check.command == "runcpu --config=perfcast --tune=base --reportable --copies=80 intrate"
     assert "copies = 80" in check.configuration
-    speed = SPEC_CPU2017.describe_check("CFP2017speed", {"cores_enabled_total": 40.0, "threads_per_core": np.nan})
+    speed = SPEC_CPU2017.presentation.describe_check(
+        "CFP2017speed", {"cores_enabled_total": 40.0, "threads_per_core": np.nan}
+    )
     assert speed.command.endswith("--threads=40 fpspeed")
-    assert "copies" not in SPEC_CPU2017.describe_check("CINT2017rate", {}).command
-    assert SPEC_CPU2017.describe_check("CINT2006rate", cells) is None
+    assert "copies" not in SPEC_CPU2017.presentation.describe_check("CINT2017rate", {}).command
+    assert SPEC_CPU2017.presentation.describe_check("CINT2006rate", cells) is None
 
 
 def test_text_has_basis_and_check(basis):

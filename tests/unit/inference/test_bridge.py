@@ -13,7 +13,7 @@ from champion_project import KNOWN, TITLES
 
 from perfcast.cli.main import main
 from perfcast.domains.servers.processors.announcements import find_core, find_core_family
-from perfcast.inference.champion import load_champion
+from perfcast.inference.champion_files import load_champion
 from perfcast.inference.imputation import impute_machines
 from perfcast.inference.machine_files import read_machines
 from perfcast.inference.parse import parse_batch

@@ -90,7 +90,7 @@ def test_both_assume_the_same_hardware_whichever_has_results(entities):
     pair = bridged_pair()
     sides = parse_pair(read_machines([{"processor": entity} for entity in entities]), pair)
     base, bridged = (impute_machines(side, champion) for side, champion in zip(sides, pair, strict=True))
-    joint, of_base, of_bridged = pair.base.rules.joint, base.completed.cells, bridged.completed.cells
+    joint, of_base, of_bridged = pair.base.rules.typical_values.joint, base.completed.cells, bridged.completed.cells
     hardware = ({*joint.taken} - {*joint.software, joint.day}) & {*of_base} & {*of_bridged}
     assert "dimm_count" in hardware
     places = {key: row for row, key in enumerate(zip(of_base.index, of_base[pair.base.task], strict=True))}
@@ -152,7 +152,7 @@ def test_a_result_of_the_base_moves_an_entity_that_the_base_has_not_seen():
     after = scores(answer(machine, {"task": SUITES[2], "score": 1.2 * before[TITLES[2]].median}, pair))
     base, carried = (np.log(after[task].median / before[task].median) for task in (TITLES[2], LATER[2]))
     assert base > 0
-    assert carried == pytest.approx(SPEC_CPU2026.carried * base)
+    assert carried == pytest.approx(SPEC_CPU2026.limits.carried * base)
     assert after[LATER[2]].user_factor == pytest.approx(np.exp(carried))
 
 

@@ -3,13 +3,14 @@
 from champion_project import project
 
 from perfcast.experiment.described import describe_rows
+from perfcast.inference.champion import list_levels
 from perfcast.inference.machine_predictions import find_level
-from perfcast.inference.rules import find_rules
+from perfcast.inference.rules.description_rules import find_rules
 
 
 def levels():
     champion = project().champion
-    return champion.rules.list_levels(champion.reference_data.measured, list(champion.fields.columns))
+    return list_levels(champion.rules.names, champion.reference_data.measured, list(champion.fields.columns))
 
 
 def test_levels_grow_and_the_last_has_everything_but_what_the_name_tells():
@@ -23,7 +24,7 @@ def test_levels_grow_and_the_last_has_everything_but_what_the_name_tells():
 
 
 def test_a_dataset_without_levels_has_none():
-    assert find_rules("host_gemm").list_levels(project().standard, ["a"]) == ()
+    assert list_levels(find_rules("host_gemm").names, project().standard, ["a"]) == ()
 
 
 def test_the_level_of_given_columns_is_the_one_that_agrees_best():

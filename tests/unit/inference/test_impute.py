@@ -28,20 +28,23 @@ def only_row(cells):
 
 
 def test_facts_of_a_cpu_model_keep_given_values_and_those_of_an_unknown_one_are_its_family():
-    named = EntityFacts(RULES.read_entity_facts({}, ["xeon gold 6148"]))
-    known = only_row(RULES.fill_entity_facts(make_cells(cpu_model="xeon gold 6148", simd_bits=256.0), named))
+    named = EntityFacts(RULES.typical_values.read_entity_facts({}, ["xeon gold 6148"]))
+    known = only_row(
+        RULES.typical_values.fill_entity_facts(make_cells(cpu_model="xeon gold 6148", simd_bits=256.0), named)
+    )
     expected = {"cpu_model_id": "xeon-gold-6148", "family": "Skylake-SP", "mem_channels_per_chip": 6, "simd_bits": 256}
     assert known[list(expected)].to_dict() == expected
     # of the table of CPU models, that of others has none
     assert known[["tdp_w", "max_sockets"]].tolist() == [150, 4]
-    near = only_row(RULES.fill_entity_facts(make_cells(cpu_model="xeon gold 6149"), named))
+    near = only_row(RULES.typical_values.fill_entity_facts(make_cells(cpu_model="xeon gold 6149"), named))
     assert near["family"] == "Skylake-SP"
     facts = project().champion.reference_data.facts_by_model
-    unknown = only_row(RULES.fill_entity_facts(make_cells(cpu_model="foo 99"), facts))
+    unknown = only_row(RULES.typical_values.fill_entity_facts(make_cells(cpu_model="foo 99"), facts))
     assert unknown[["family", "tdp_w", "simd_bits", "cores_per_chip_of_cpu_model"]].isna().all()
     listed = project().standard.frame.dropna(subset=["tdp_w"]).iloc[0]
     assert (
-        only_row(RULES.fill_entity_facts(make_cells(cpu_model=listed["cpu_model"]), facts))["tdp_w"] == listed["tdp_w"]
+        only_row(RULES.typical_values.fill_entity_facts(make_cells(cpu_model=listed["cpu_model"]), facts))["tdp_w"]
+        == listed["tdp_w"]
     )
 
 
@@ -59,13 +62,13 @@ def test_facts_of_a_cpu_model_keep_given_values_and_those_of_an_unknown_one_are_
     ],
 )
 def test_fill_implied_derives_cells(cells, implied):
-    assert only_row(RULES.fill_implied(make_cells(**cells)))[list(implied)].to_dict() == implied
+    assert only_row(RULES.typical_values.fill_implied(make_cells(**cells)))[list(implied)].to_dict() == implied
 
 
 def test_memory_rate_of_the_processor_limit_is_usual_and_not_implied():
     machine = make_cells(mem_max_mts_1dpc=6000.0, mem_channels_per_chip=12.0, chips=2.0)
-    assert np.isnan(RULES.fill_implied(machine)["mem_eff_mts"][0])
-    usual = only_row(RULES.fill_usual(machine, pd.Timestamp("2024-12-01")))
+    assert np.isnan(RULES.typical_values.fill_implied(machine)["mem_eff_mts"][0])
+    usual = only_row(RULES.typical_values.fill_usual(machine, pd.Timestamp("2024-12-01")))
     assert usual[["mem_rated_mts", "dimm_count", "test_month"]].tolist() == [6000, 24, pd.Timestamp("2024-12-01")]
 
 
@@ -108,7 +111,7 @@ def test_find_violations_accepts_most_measured_machines():
 
 def test_hot_deck_fills_a_block_from_one_similar_result_of_the_columns_that_there_are():
     measured = project().champion.reference_data.measured
-    block = next(block for block in RULES.blocks if block.name == "compiler")
+    block = next(block for block in RULES.typical_values.blocks if block.name == "compiler")
     names = ["compiler_vendor", "compiler_major_minor"]
     for absent in ((), ("oneapi", "isa")):
         columns = tuple(column for column in measured.columns if column.name not in absent)
@@ -147,7 +150,7 @@ def draws(machine, champion=None):
 
 def deck(**changes):
     champion = project().champion
-    return JointDeck(champion.reference_data.measured, replace(champion.rules.joint, **changes))
+    return JointDeck(champion.reference_data.measured, replace(champion.rules.typical_values.joint, **changes))
 
 
 def test_what_is_not_given_is_as_measured_machines_have_it():
@@ -197,7 +200,7 @@ def test_what_was_assumed_typed_back_changes_no_answer(seed):
     (before,) = predict(machine, options=options).machines
     of_task = {each.task: each for each in before.estimates}
     assumed = {value.column: value.value for value in before.values if value.origin == ASSUMED}
-    common = {name: cell for name, cell in assumed.items() if name not in champion.rules.joint.software}
+    common = {name: cell for name, cell in assumed.items() if name not in champion.rules.typical_values.joint.software}
     chosen = common if len(of_task) > 1 else assumed
     for share in (1.0, 0.5, 0.2):
         typed = {name: cell for name, cell in chosen.items() if random.random() <= share}
@@ -252,7 +255,7 @@ def test_a_donor_at_its_largest_value_gives_that_of_the_machine():
     expected = fast["mem_max_mts_1dpc"].iloc[0] - 100
     assert filled(slower, slower.frame.loc[fast.index], "mem_rated_mts", mem_max_mts_1dpc=9000.0)[0] == expected
     limits = {"mem_max_mts_1dpc": 6400.0, "mem_mrdimm_mts": 8800.0, "mem_rated_mts": 12800.0}
-    rules = project().champion.rules.joint
+    rules = project().champion.rules.typical_values.joint
     joint = JointDeck(replace(measured, frame=measured.frame.assign(**limits)), rules)
     row = joint.frame[joint.frame["ddr_gen"].notna()].head(1)
     for multiplexed, fastest in ((8000.0, 8000), (np.nan, 6400)):
@@ -358,7 +361,7 @@ def test_gather_keeps_every_task_within_the_limit(monkeypatch):
 
 def test_memory_that_is_typed_back_changes_no_software():
     champion = project().champion
-    software = champion.rules.joint.software
+    software = champion.rules.typical_values.joint.software
     for speed in (1866, 2666, 3200):
         drawn = [draws({**KNOWN, "memory": f"8 x 64 GB{text}"}, champion) for text in ("", f" DDR4-{speed}")]
         runs = [list_software(each, [name for name in software if name in each.completed.cells]) for each in drawn]

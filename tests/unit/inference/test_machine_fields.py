@@ -37,7 +37,7 @@ TABLE_FIELDS = MachineFields(
 )
 SERVER = MachineFields(SPEC_COLUMNS, SERVER_FIELDS)
 NAMES = EntityNames(
-    SERVERS,
+    SERVERS.names,
     [
         *("epyc 9654", "epyc 9654p", "xeon platinum 8592+", "xeon platinum 8592v", "core i5-8600", "epyc 9755"),
         *("xeon 6740e", "xeon 6980p", "xeon e5-2690", "ryzen 9 7950x"),
@@ -194,7 +194,7 @@ def test_cpu_names_finds_spelling_variants_and_never_guesses():
 
 def test_a_family_series_or_vendor_offers_its_models():
     grouped = EntityNames(
-        SERVERS,
+        SERVERS.names,
         ["epyc 9654", "xeon 6980e+", "apple m1", "apple m1 max", "epyc embedded 9654", "xeon 6990e+"],
         [
             *(("Clearwater Forest", "xeon 6980e+"), ("Clearwater Forest", "xeon 6990e+"), ("Xeon 6+ E", "xeon 6990e+")),
@@ -293,7 +293,7 @@ def parse(machine):
     ],
 )
 def test_read_cpu_name_returns_what_a_name_tells(name, normalized, design, cells):
-    assert RULES.read_entity_name(name) == (normalized, design, cells)
+    assert RULES.names.read_entity_name(name) == (normalized, design, cells)
 
 
 def test_a_name_of_a_known_design_is_enough():
@@ -355,7 +355,7 @@ def mutate(number: str) -> Iterator[str]:
 
 def find_misreadings(keys: list[str]) -> list[tuple[str, str]]:
     """Return mutated names and the CPU models of other numbers that they were taken for."""
-    names = EntityNames(SERVERS, keys)
+    names = EntityNames(SERVERS.names, keys)
     wrong = []
     for name in keys:
         line, number = split_name(name)

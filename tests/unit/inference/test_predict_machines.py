@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from perfcast.decisions.display import format_predictions
 from perfcast.domains.servers.processors.facts import read_table
-from perfcast.domains.servers.server_rules import _HYBRID
+from perfcast.domains.servers.server_limits import _HYBRID
 from perfcast.domains.servers.server_rules import SPEC_CPU2017 as RULES
 from perfcast.experiment.champion import fit_all_rows
 from perfcast.inference import PredictOptions, parse_machines, predict_machines, read_machines
@@ -23,7 +23,7 @@ from perfcast.inference.champion import Champion, build_features
 from perfcast.inference.explain import shapley_values
 from perfcast.inference.predict import BATCH_SIZE, predict_batch
 from perfcast.inference.reference_data import ReferenceData, describing_columns
-from perfcast.inference.rules import find_rules
+from perfcast.inference.rules.description_rules import find_rules
 from perfcast.predictors.linear import Ridge
 from perfcast.schema.table import Column, Kind, Role, build_table
 from perfcast.utils.errors import UserError
@@ -82,7 +82,7 @@ def test_given_cells_reach_the_predictor_unchanged():
     # Without a missing cell nothing is left to complete.
     rows = champion.reference_data.measured.frame.bfill().ffill().head(20)
     without = read_cells(rows.assign(mem_eff_mts=np.nan))
-    rows = rows.assign(mem_eff_mts=RULES.fill_implied(without)["mem_eff_mts"])
+    rows = rows.assign(mem_eff_mts=RULES.typical_values.fill_implied(without)["mem_eff_mts"])
     table = build_features("spec_cpu2017", rows, champion.reference_data.measured.columns, FEATURES)
     expected = champion.predictor.predict(table.frame)["base_score"]
     assert rows[columns].notna().all(axis=None)
@@ -276,7 +276,7 @@ UNIFORM = [
 def test_hybrid_processors_are_told_from_their_family_and_name():
     for is_hybrid, names in ((True, HYBRID), (False, UNIFORM)):
         for cpu_model, family in names:
-            kinds = RULES.list_kinds({"cpu_vendor": "Intel", "family": family, "cpu_model": cpu_model})
+            kinds = RULES.limits.list_kinds({"cpu_vendor": "Intel", "family": family, "cpu_model": cpu_model})
             assert (_HYBRID in kinds) == is_hybrid, cpu_model
 
 
@@ -296,9 +296,9 @@ def test_an_efficient_core_counts_less_in_rate_suites_and_as_a_whole_one_at_the_
 def test_nothing_is_deducted_where_a_hybrid_was_measured_or_from_other_datasets():
     cells = {"cpu_model": np.array(["core ultra 9 285k"]), "family": np.array(["Arrow Lake"], dtype=object)}
     cells = Cells({**cells, "suite": np.array(["CFP2017rate"])}, np.array([0]))
-    assert RULES.find_deductions(cells, frozenset())[0] == pytest.approx(np.log(1.5))
-    assert not RULES.find_deductions(cells, frozenset({_HYBRID})).any()
-    assert not find_rules("host_gemm").find_deductions(cells, frozenset()).any()
+    assert RULES.limits.find_deductions(cells, frozenset())[0] == pytest.approx(np.log(1.5))
+    assert not RULES.limits.find_deductions(cells, frozenset({_HYBRID})).any()
+    assert not find_rules("host_gemm").limits.find_deductions(cells, frozenset()).any()
 
 
 def _measured_machine():

@@ -34,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Export, and name the file."""
-    from perfcast.inference.champion import load_champion
     from perfcast.inference.champion_archive import pack_champion
+    from perfcast.inference.champion_files import load_champion
 
     check_out(options, ".zip")
     dataset, folder = next(iter(find_champions(options).items()))

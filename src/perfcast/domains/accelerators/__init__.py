@@ -11,8 +11,8 @@ DOMAIN = Domain(
     descriptions={
         "mlperf_inference": "accelerator_rules.MLPERF_INFERENCE",
         "mlperf_power": "accelerator_rules.MLPERF_POWER",
-        "ml_energy": "accelerator_rules.ML_ENERGY",
-        "ml_energy_diffusion": "accelerator_rules.ML_ENERGY_DIFFUSION",
+        "ml_energy": "energy_rules.ML_ENERGY",
+        "ml_energy_diffusion": "energy_rules.ML_ENERGY_DIFFUSION",
     },
     flags={
         "systems of accelerators (mlperf_inference)": {

@@ -18,7 +18,7 @@ from perfcast.inference.machine_fields import (
     alias_field,
     counted_field,
 )
-from perfcast.inference.rules import DerivedOutput
+from perfcast.inference.rules.presentation import DerivedOutput
 
 
 def _name_field(name: str, meaning: str, example: str, find: Callable[[str], str | None], *aliases: str) -> Field:

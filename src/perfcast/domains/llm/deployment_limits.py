@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from perfcast.domains.llm.accelerators.accelerator_catalog import read_gpus, read_models
+from perfcast.domains.llm.accelerators.accelerator_catalog import MODEL_FACTS, MODEL_LIMITS, read_gpus, read_models
 from perfcast.domains.llm.accelerators.served_memory import (
     CACHE_BYTES,
     GIB,
@@ -18,8 +19,9 @@ from perfcast.domains.llm.accelerators.served_memory import (
     usable_bytes,
     weight_bytes,
 )
+from perfcast.domains.llm.deployment_loads import find_least, predict_latencies
 from perfcast.inference.cells import Cells, is_missing
-from perfcast.inference.rules import Violation
+from perfcast.inference.rules.limits import Limits, Violation, name_kinds
 
 PARALLEL = ("tensor_parallel", "pipeline_parallel", "attention_data_parallel")
 """Columns whose product is the number of GPUs."""
@@ -219,3 +221,42 @@ def _remedy(weights: float, cells: Cells, row: int) -> str:
 
 def _plural(gpus: float) -> str:
     return "GPU" if gpus == 1 else "GPUs"
+
+
+class DeploymentLimits(Limits):
+    """Limits of language models on GPUs."""
+
+    kind_columns = ("gpu", "model_family")
+    replaced: Mapping[str, tuple[str, ...]] = {
+        **dict.fromkeys(PARALLEL, ("gpus",)),
+        "gpus": ("tensor_parallel",),
+        "model": ("model_family", *MODEL_FACTS, *MODEL_LIMITS),
+    }
+
+    def find_violations(self, cells: Cells) -> Iterator[Violation]:
+        """Yield the limits of deployments that a row breaks."""
+        return find_deployment_violations(cells)
+
+    def list_vendors(self, cells: Mapping[str, Any]) -> list[Any]:
+        """Return the vendors of GPUs: deployments on those of one tell little of those of another."""
+        return list(read_gpus()["vendor"].reindex(list(cells["gpu"])))
+
+    def find_bounds(self, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
+        """Return the times of memory and arithmetic at their peaks, and infinity."""
+        least = find_least(cells)
+        return least, np.full(len(least), np.inf)
+
+    def predict_logs(self, cells: Cells, predict: Callable[[Cells], np.ndarray]) -> np.ndarray:
+        """Return the latencies at a grid of loads, combined so that no physics contradicts them."""
+        return predict_latencies(cells, lambda points: predict(points)[:, 0])[:, None]
+
+    def list_kinds(self, cells: Mapping[str, Any]) -> Iterator[str]:
+        """Yield the GPU and the model."""
+        family = cells["model_family"]
+        kinds = name_kinds(
+            {
+                "the GPU": cells["gpu"],
+                "the model": read_models()["names"].get(family, family),
+            }
+        )
+        yield from (kind.partition("|")[0] for kind in kinds)

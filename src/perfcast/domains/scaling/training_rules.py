@@ -1,10 +1,10 @@
-"""Imputation rules of training runs of language models: size and length, what they imply, and their bounds."""
+"""Description rules of training runs of language models: size and length, what they imply, and their bounds."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,11 @@ import pandas as pd
 from perfcast.domains.scaling.datasets.scaling_columns import FLOP_PER_PARAM_TOKEN
 from perfcast.inference.cells import Cells, fill_missing
 from perfcast.inference.machine_fields import Cell, Field, Reading, TypedField, alias_field
-from perfcast.inference.rules import DescriptionRules, Violation
+from perfcast.inference.rules.description_rules import DescriptionRules
+from perfcast.inference.rules.limits import Limits, Violation
+from perfcast.inference.rules.names import Names
+from perfcast.inference.rules.presentation import Presentation
+from perfcast.inference.rules.typical_values import TypicalValues
 from perfcast.utils.errors import UserError
 
 EFLOP = 1e18
@@ -61,29 +65,45 @@ TRAINING_FIELDS = (
 TRAINING_SET_FIELD = alias_field("training-set", "training_set", "text that the model is trained on", "rpj")
 
 
-class TrainingRunRules(DescriptionRules):
-    """Rules of trained language models."""
+def shorten_quantity(value: float) -> str:
+    """Return a number with the suffix that makes it shortest to read."""
+    suffix = next((name for name in "tbmk" if value >= _FACTORS[name]), "")
+    return f"{value / _FACTORS[suffix]:.4g}{suffix.upper()}"
 
-    fields: ClassVar[tuple[Field, ...]] = TRAINING_FIELDS
-    form_fields: ClassVar[tuple[str, ...]] = ("params", "tokens")
+
+class TrainingRunNames(Names):
+    """Names of trained language models."""
+
+    fields: tuple[Field, ...] = TRAINING_FIELDS
     named_field = "params"
-    example = "--params 32B --tokens 6T"
     naming_columns = ("params", "tokens")
-    replaced: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "params": (
-            "compute",
-            "tokens_per_param",
-            "multiplier",
-            "model_size",
-            "params_without_embeddings",
-        ),
-        "tokens": ("compute", "tokens_per_param", "multiplier"),
-    }
-    origin_meanings: ClassVar[Mapping[str, str]] = {"measured": "all measured results of the task have it"}
 
     def __init__(self, *kinds: str) -> None:
         """Let tasks be named without their kind; of several kinds of one name the first in `kinds` is meant."""
         self.kinds = kinds
+
+    def name_machine(self, entity: str, cells: Mapping[str, Any]) -> str:
+        """Return the size and the length of a run, after its training set where it has one."""
+        parts = []
+        if not pd.isna(cells.get("training_set", np.nan)):
+            parts.append(str(cells["training_set"]))
+        for name, noun in (("params", "parameters"), ("tokens", "tokens")):
+            if not pd.isna(cells.get(name, np.nan)):
+                parts.append(f"{shorten_quantity(float(cells[name]))} {noun}")
+        return ", ".join(parts) or "a model"
+
+    def alias_tasks(self, tasks: list[str]) -> dict[str, str]:
+        """Return the names of tasks without their kind."""
+        aliases: dict[str, str] = {}
+        for kind in self.kinds:
+            for task in tasks:
+                if task.endswith(f"_{kind}"):
+                    aliases.setdefault(task.removesuffix(f"_{kind}"), task)
+        return aliases
+
+
+class TrainingRunTypicalValues(TypicalValues):
+    """Typical values of trained language models."""
 
     def fill_implied(self, cells: Cells) -> Cells:
         """Fill the quantity that the two others imply, and tokens per parameter."""
@@ -99,6 +119,21 @@ class TrainingRunRules(DescriptionRules):
             "multiplier": length / TOKENS_PER_PARAM,
         }
         return fill_missing(filled, implied)
+
+
+class TrainingRunLimits(Limits):
+    """Limits of trained language models."""
+
+    replaced: Mapping[str, tuple[str, ...]] = {
+        "params": (
+            "compute",
+            "tokens_per_param",
+            "multiplier",
+            "model_size",
+            "params_without_embeddings",
+        ),
+        "tokens": ("compute", "tokens_per_param", "multiplier"),
+    }
 
     def find_violations(self, cells: Cells) -> Iterator[Violation]:
         """Yield quantities that no training run has, and compute that is not 6 x parameters x tokens."""
@@ -119,15 +154,13 @@ class TrainingRunRules(DescriptionRules):
                 "leave one of the three out",
             )
 
-    def name_machine(self, entity: str, cells: Mapping[str, Any]) -> str:
-        """Return the size and the length of a run, after its training set where it has one."""
-        parts = []
-        if not pd.isna(cells.get("training_set", np.nan)):
-            parts.append(str(cells["training_set"]))
-        for name, noun in (("params", "parameters"), ("tokens", "tokens")):
-            if not pd.isna(cells.get(name, np.nan)):
-                parts.append(f"{shorten_quantity(float(cells[name]))} {noun}")
-        return ", ".join(parts) or "a model"
+
+class TrainingRunPresentation(Presentation):
+    """Presentation of trained language models."""
+
+    form_fields: tuple[str, ...] = ("params", "tokens")
+    example = "--params 32B --tokens 6T"
+    origin_meanings: Mapping[str, str] = {"measured": "all measured results of the task have it"}
 
     def list_notes(
         self,
@@ -146,29 +179,29 @@ class TrainingRunRules(DescriptionRules):
             )
         return ()
 
-    def alias_tasks(self, tasks: list[str]) -> dict[str, str]:
-        """Return the names of tasks without their kind."""
-        aliases: dict[str, str] = {}
-        for kind in self.kinds:
-            for task in tasks:
-                if task.endswith(f"_{kind}"):
-                    aliases.setdefault(task.removesuffix(f"_{kind}"), task)
-        return aliases
 
-
-def shorten_quantity(value: float) -> str:
-    """Return a number with the suffix that makes it shortest to read."""
-    suffix = next((name for name in "tbmk" if value >= _FACTORS[name]), "")
-    return f"{value / _FACTORS[suffix]:.4g}{suffix.upper()}"
-
-
-class SeveralTextsRules(TrainingRunRules):
-    """Rules of trained language models of several training sets."""
+class SeveralTextsNames(TrainingRunNames):
+    """Names of trained language models of several training sets."""
 
     fields = (*TRAINING_FIELDS, TRAINING_SET_FIELD)
+
+
+class SeveralTextsPresentation(TrainingRunPresentation):
+    """Presentation of trained language models of several training sets."""
+
     form_fields = ("params", "tokens", "training-set")
     example = "--params 7B --tokens 140B --training-set rpj"
 
 
-LLM_LADDER = TrainingRunRules("accuracy", "loss", "bpb")
-LLM_OVERTRAINING = SeveralTextsRules("accuracy", "loss")
+LLM_LADDER = DescriptionRules(
+    TrainingRunNames("accuracy", "loss", "bpb"),
+    TrainingRunTypicalValues(),
+    TrainingRunLimits(),
+    TrainingRunPresentation(),
+)
+LLM_OVERTRAINING = DescriptionRules(
+    SeveralTextsNames("accuracy", "loss"),
+    TrainingRunTypicalValues(),
+    TrainingRunLimits(),
+    SeveralTextsPresentation(),
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from perfcast.domains import read_table
 from perfcast.domains.servers.parsing.memory import Memory, parse_described_memory
 from perfcast.domains.servers.parsing.names import normalize_company
 from perfcast.domains.servers.parsing.software import (
@@ -97,3 +98,9 @@ SERVER_FIELDS = (
     Field("vendor", "vendor of the machine", "Dell Inc.", ("hw_vendor",), _read_company, ("hw_vendor",)),
     _text_field("storage", "kind and size of devices", "1 x 960 GB NVMe SSD", _STORAGE, parse_described_storage),
 )
+
+
+def read_column_rule(rule: str) -> dict[str, tuple[str, ...]]:
+    """Return the values of every column of a rule in `column_rules.csv`, in the order of the rows."""
+    rows = read_table(__package__, "column_rules.csv")
+    return {row["column"]: tuple(row["value"].split()) for row in rows if row["rule"] == rule}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -10,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from perfcast.domains.servers.datasets.spec_cpu.spec_dump import THREADS_PER_CORE
+from perfcast.domains.servers.processors import cloud_instances
 from perfcast.domains.servers.processors.facts import family_table
+from perfcast.domains.servers.server_fields import read_column_rule
 from perfcast.inference.cells import Cells
-from perfcast.inference.rules import Violation
+from perfcast.inference.rules.limits import Limits, Violation, name_kinds
 
 _DDR_RATES = {2: (400, 1066), 3: (800, 2133), 4: (1600, 3600), 5: (3200, 12800)}
 """Lowest and highest rate that modules of a DDR generation are sold for. Units: MT/s."""
@@ -20,6 +23,17 @@ _DIMMS_PER_CHANNEL = 2
 _NODE_SOCKETS = 8
 """Sockets from which node controllers join a CPU model to more of them than it links itself."""
 _CAPACITY_TOLERANCE = 0.02
+_TWO_KINDS_OF_CORES = (
+    *("Lakefield", "Alder Lake", "Raptor Lake", "Meteor Lake", "Arrow Lake", "Arrow Lake-U", "Lunar Lake", "Apple M"),
+)
+_ONE_KIND_OF_CORE = re.compile(r"(celeron|pentium gold) g\d|core i3-1[2-4][13]00[eft]*$|core i5-12[456]00[eft]*$")
+"""CPU models of these families with performance cores alone (counts of Intel ARK)."""
+_LPDDR_ON_PACKAGE = ("Apple M", "Grace", "Lunar Lake", "Vera")
+_HYBRID = "performance and efficient cores together"
+_EFFICIENT_CORES = np.log(1.5)
+"""Deduction where two cores of three are efficient and each counts half: 8 + 16, 8 + 12, 6 + 8 and 2 + 8 cores have
+0.67, 0.70, 0.71 and 0.60 of their number. In the rate suites an efficient core of the measured Sierra Forest has 0.40
+and 0.27 of the score of a core of Raptor Lake E, at 0.58 of its clock."""
 
 
 def find_threads(families: np.ndarray) -> np.ndarray:
@@ -136,3 +150,65 @@ def find_server_violations(cells: Cells) -> Iterator[Violation]:
         for position in np.flatnonzero(broken):
             row = SimpleNamespace(**{name: values[position] for name, values in cells.items()})
             yield Violation(int(cells.index[position]), limit.named, limit.fact(row), limit.remedy)
+
+
+def _is_hybrid(cpu_model: object, family: object) -> bool:
+    """Return whether a CPU model has performance and efficient cores."""
+    return family in _TWO_KINDS_OF_CORES and not _ONE_KIND_OF_CORE.match(str(cpu_model))
+
+
+class ServerLimits(Limits):
+    """Limits of servers that SPEC measured."""
+
+    kind_columns = ("cpu_vendor", "family", "cpu_model")
+    # fewer cores are the same CPU model with some cores off; more cores are another model
+    capacities: Mapping[str, str] = {"cores_per_chip_stated": "cores_per_chip_of_cpu_model"}
+    largest_values: Mapping[str, str] = {
+        "chips": "max_sockets",
+        "mem_channels_per_chip": "mem_channels_per_chip",
+        "mem_rated_mts": "mem_max_mts_1dpc",
+    }
+    # only what arithmetic ties to a column: cache, power and clocks stay when the number of cores varies
+    replaced = read_column_rule("replaced")
+    find_violations = staticmethod(find_server_violations)
+
+    def predict_logs(self, cells: Cells, predict: Callable[[Cells], np.ndarray]) -> np.ndarray:
+        """Return the logarithms of results; in a rate suite an instance has its share of the cores of a loaded host."""
+        logs = predict(cells)
+        is_rate = np.array([str(suite).endswith("rate") for suite in cells["suite"].tolist()])
+        rows = np.flatnonzero(cloud_instances.is_instance(cells) & is_rate)
+        if len(rows):
+            hosts, shares = cloud_instances.fill_host(cells, rows)
+            logs = logs.copy()
+            logs[rows] = predict(hosts) + shares[:, None]
+        return logs
+
+    def limit_trust(self, cells: Mapping[str, Any]) -> str:
+        """Return why an answer about a share of a host is never of high trust."""
+        if not cloud_instances.is_instance(cells)[0]:
+            return ""
+        return "a share of a host" if cells["cores_per_chip_stated"] < cells["cores_per_chip_of_cpu_model"] else ""
+
+    def list_kinds(self, cells: Mapping[str, Any]) -> Iterator[str]:
+        """Yield vendor, family, and what is special about cores and memory."""
+        family = cells["family"]
+        yield from name_kinds({"processors of": cells["cpu_vendor"], "family": family})
+        if _is_hybrid(cells["cpu_model"], family):
+            yield _HYBRID
+        if family in _LPDDR_ON_PACKAGE:
+            yield "LPDDR memory on the package"
+
+    def find_deductions(self, cells: Mapping[str, Any], measured_kinds: Container[str]) -> np.ndarray:
+        """Count an efficient core half in the rate suites, which run on all cores, as long as no result tells more."""
+        if _HYBRID in measured_kinds:
+            return np.zeros(1)
+        rows = zip(*(cells[name].tolist() for name in ("cpu_model", "family", "suite")), strict=True)
+        counts_less = [suite.endswith("rate") and _is_hybrid(model, family) for model, family, suite in rows]
+        return np.where(counts_less, _EFFICIENT_CORES, 0.0)
+
+
+class LimitsOfCpu2026(ServerLimits):
+    """Limits of servers in SPEC CPU2026, whose estimates rest on those in SPEC CPU2017."""
+
+    # slope of the errors of unseen CPU models on those of the base, 13 CPU models; see docs/studies/tried.md
+    carried = 0.78

@@ -43,7 +43,9 @@ def listed(tmp_path_factory) -> Path:
 
 def add_instances(champion, listed: Path):
     measured = champion.reference_data.measured
-    facts = champion.rules.read_entity_facts({**project().raw, SOURCE: listed}, measured.frame["cpu_model"].unique())
+    facts = champion.rules.typical_values.read_entity_facts(
+        {**project().raw, SOURCE: listed}, measured.frame["cpu_model"].unique()
+    )
     return replace(champion, reference_data=ReferenceData(measured, facts))
 
 
@@ -176,5 +178,5 @@ def test_other_files_are_one_line(tmp_path: Path, text):
 def test_facts_before_a_day_have_no_instances(champion, tmp_path):
     (tmp_path / "cloud_instances.csv").write_text(HEADER + ROWS)
     raw = {**project().raw, SOURCE: tmp_path}
-    facts = champion.rules.read_entity_facts(raw, [], as_of=np.datetime64("2020-01-01"))
+    facts = champion.rules.typical_values.read_entity_facts(raw, [], as_of=np.datetime64("2020-01-01"))
     assert "x1.large" not in facts.index
