@@ -17,8 +17,18 @@ from perfcast.domains.servers.parsing.text_normalization import is_stated
 from perfcast.inference.machine_fields import Cell, Field, Reading, alias_field, counted_field
 
 _MEMORY = (
-    *("mem_total_gb", "hbm_gb", "dimm_count", "dimm_gb", "dimm_groups", "dimm_ranks", "dimm_width"),
-    *("dimm_type", "ecc", "ddr_gen", "mem_rated_mts", "mem_running_mts"),
+    "mem_total_gb",
+    "hbm_gb",
+    "dimm_count",
+    "dimm_gb",
+    "dimm_groups",
+    "dimm_ranks",
+    "dimm_width",
+    "dimm_type",
+    "ecc",
+    "ddr_gen",
+    "mem_rated_mts",
+    "mem_running_mts",
 )
 _SYSTEM = ("os_name", "os_version", "kernel_series", "arch")
 _COMPILER = ("compiler_vendor", "compiler_major_minor", "compiler_classic", "oneapi", "mixed_fortran")

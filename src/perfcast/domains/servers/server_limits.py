@@ -24,7 +24,14 @@ _NODE_SOCKETS = 8
 """Sockets from which node controllers join a CPU model to more of them than it links itself."""
 _CAPACITY_TOLERANCE = 0.02
 _TWO_KINDS_OF_CORES = (
-    *("Lakefield", "Alder Lake", "Raptor Lake", "Meteor Lake", "Arrow Lake", "Arrow Lake-U", "Lunar Lake", "Apple M"),
+    "Lakefield",
+    "Alder Lake",
+    "Raptor Lake",
+    "Meteor Lake",
+    "Arrow Lake",
+    "Arrow Lake-U",
+    "Lunar Lake",
+    "Apple M",
 )
 _ONE_KIND_OF_CORE = re.compile(r"(celeron|pentium gold) g\d|core i3-1[2-4][13]00[eft]*$|core i5-12[456]00[eft]*$")
 """CPU models of these families with performance cores alone (counts of Intel ARK)."""
