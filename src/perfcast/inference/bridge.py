@@ -66,13 +66,13 @@ class Bridge(Base):
         fill_facts(steps, champion)
         steps.conclude(champion.rules.typical_values.fill_implied, IMPLIED)
         steps.fill(deck.date(steps.cells, None if days is None else pd.Series(days)), ASSUMED)
-        typical = find_typical(steps, champion, deck)
-        is_taken = typical.has_origin(ASSUMED, MEASURED)
+        typical_machines = find_typical(steps, champion, deck)
+        is_taken = typical_machines.has_origin(ASSUMED, MEASURED)
         filled = {}
-        for name, values in typical.cells.items():
+        for name, values in typical_machines.cells.items():
             if name in machines.cells and name not in excluded:
                 column = mask_cells(machines.cells[name], np.full(len(tasks), True))
-                column[rows] = mask_cells(values, ~is_taken[:, typical.places[name]])
+                column[rows] = mask_cells(values, ~is_taken[:, typical_machines.places[name]])
                 filled[name] = column
         return fill_missing(machines.cells, filled)
 

@@ -367,23 +367,23 @@ class JointDeck:
         read = {name for copied in (rules.per_unit, rules.at_most) for each in names for name in copied.get(each, ())}
         read |= {rules.facts[name][0] for name in read if name in rules.facts}
         read |= {rules.only_with[name] for name in names if name in rules.only_with}
-        donors = {name: self._column(name)[donor_rows] for name in self.frame if name in read.union(names)}
-        cells = {name: mask_cells(self._adapt(name, repeated, donors), donor_rows < 0) for name in names}
+        donor_cells = {name: self._column(name)[donor_rows] for name in self.frame if name in read.union(names)}
+        cells = {name: mask_cells(self._adapt(name, repeated, donor_cells), donor_rows < 0) for name in names}
         return {name: values.reshape(count, DONORS) for name, values in cells.items()}
 
-    def adopt(self, machines: Cells, typical: Cells) -> Cells:
+    def adopt(self, machines: Cells, typical_machines: Cells) -> Cells:
         """Return machines with their missing cells from their typical machines, as what is given allows."""
-        taken = {name: self._adapt(name, machines, typical) for name in self._taken}
+        taken = {name: self._adapt(name, machines, typical_machines) for name in self._taken}
         return fill_missing(machines, taken)
 
-    def _adapt(self, name: str, machines: Cells, donors: Mapping[str, np.ndarray]) -> np.ndarray:
+    def _adapt(self, name: str, machines: Cells, donor_cells: Mapping[str, np.ndarray]) -> np.ndarray:
         """Return the cells of a column that machines take from a donor each, (n,)."""
-        rules, values = self.rules, donors[name]
+        rules, values = self.rules, donor_cells[name]
         if name in rules.per_unit:
             donor_units, machine_units = np.ones(len(values)), np.ones(len(values))
             for unit in rules.per_unit[name]:
-                donor_units = donor_units * donors[unit]
-                machine_units = machine_units * np.where(is_missing(machines[unit]), donors[unit], machines[unit])
+                donor_units = donor_units * donor_cells[unit]
+                machine_units = machine_units * np.where(is_missing(machines[unit]), donor_cells[unit], machines[unit])
             scaled = np.maximum(np.rint(values / donor_units * machine_units), np.minimum(values, 1.0))
             # what is assumed may be typed
             scaled = np.clip(scaled, *self._bounds[name])
@@ -391,12 +391,12 @@ class JointDeck:
         donated = values
         for largest in rules.at_most.get(name, ()):
             source, find = rules.facts.get(largest, (largest, np.asarray))
-            limit, limit_of_donor = find(machines[source]), find(donors[source])
+            limit, limit_of_donor = find(machines[source]), find(donor_cells[source])
             is_limited = (donated >= limit_of_donor) | (values > limit)
             values = np.where(is_limited & ~is_missing(limit), limit, values)
         if name in rules.only_with:
             condition = rules.only_with[name]
-            agrees = is_missing(machines[condition]) | (machines[condition] == donors[condition])
+            agrees = is_missing(machines[condition]) | (machines[condition] == donor_cells[condition])
             values = mask_cells(values, ~agrees)
         if name in rules.dates and rules.launch in machines:
             launch = machines[rules.launch]

@@ -19,7 +19,7 @@ from perfcast.inference.parse import ParsedMachines, stack_machines
 from perfcast.inference.typical import adopt_typical, complete_usual, find_typical, find_usual
 from perfcast.schema.table import Tag
 
-MOST_KINDS = 21
+MAX_KINDS = 21
 """Most kinds that a machine may be of: an instance runs on one of several hosts."""
 
 
@@ -80,9 +80,9 @@ def impute_machines(
     deck = champion.joint_deck
     if assume and deck is not None and len(owners):
         steps.fill(deck.date(steps.cells, dates), ASSUMED)
-        typical = find_typical(steps, champion, deck)
-        usual = find_usual(steps, typical)
-        adopt_typical(steps, typical, champion, deck)
+        typical_machines = find_typical(steps, champion, deck)
+        usual = find_usual(steps, typical_machines)
+        adopt_typical(steps, typical_machines, champion, deck)
     if assume:
         complete_usual(steps, champion)
     weights = 1 / np.bincount(owners)[owners] if len(owners) else np.zeros(0)
@@ -102,7 +102,7 @@ def _repeat_by_kind(steps: CompletedMachines, champion: Champion) -> np.ndarray:
     What few known facts imply may differ by kind.
     """
     typical_values = champion.rules.typical_values
-    counts = np.minimum(typical_values.count_variants(steps.cells), MOST_KINDS)
+    counts = np.minimum(typical_values.count_variants(steps.cells), MAX_KINDS)
     owners = np.repeat(np.arange(len(counts)), counts)
     if (counts > 1).any():
         steps.repeat(owners)

@@ -12,7 +12,7 @@ import pandas as pd
 from perfcast.inference.cells import ASSUMED, GIVEN, IMPLIED, Cells, CompletedMachines, mask_cells
 from perfcast.inference.champion import Champion
 from perfcast.inference.donors import DONORS
-from perfcast.inference.imputation import MOST_KINDS, ImputedMachines, impute_machines
+from perfcast.inference.imputation import MAX_KINDS, ImputedMachines, impute_machines
 from perfcast.inference.parse import ParsedMachines
 from perfcast.inference.prediction import Assumption
 from perfcast.inference.typical import change_setups
@@ -87,8 +87,8 @@ class MachinePredictions:
         gaps = np.nan_to_num(np.take_along_axis(gaps, first_target[owners, None], axis=1).ravel())
         machines = np.unique(self._imputed.completed.cells.index, return_inverse=True)[1]
         kinds = np.arange(len(owners)) - self._first[owners]
-        sums = np.bincount(machines * MOST_KINDS + kinds, gaps)
-        order = np.lexsort((sums[machines * MOST_KINDS + kinds], owners))
+        sums = np.bincount(machines * MAX_KINDS + kinds, gaps)
+        order = np.lexsort((sums[machines * MAX_KINDS + kinds], owners))
         return np.asarray(order[self._first])
 
     @cached_property
@@ -201,8 +201,8 @@ class MachinePredictions:
         """Return the level of description of every machine, from 1: a given value that is usual does not count."""
         names = np.array(list(self.completed.cells), dtype=object)
         patterns, numbers = np.unique(self.says_more, axis=0, return_inverse=True)
-        found = [find_level(names[pattern].tolist(), levels) for pattern in patterns]
-        return np.array(found, dtype=int)[numbers.ravel()]
+        level_numbers = [find_level(names[pattern].tolist(), levels) for pattern in patterns]
+        return np.array(level_numbers, dtype=int)[numbers.ravel()]
 
 
 def complete_machines(machines: ParsedMachines, champion: Champion, *, assume: bool = True) -> CompletedMachines:

@@ -122,8 +122,8 @@ def _make_typical(machines: CompletedMachines, champion: Champion, deck: JointDe
     by_task.give(champion.task, everywhere, np.array(list(tasks) * count, dtype=object))
     by_task.fill(champion.reference_data.fill_common(by_task.cells, Tag.TASK), MEASURED)
     if champion.base is not None:
-        own = {champion.task, deck.rules.day, *deck.rules.software}
-        by_task.fill(champion.base.fill_typical(by_task, own), ASSUMED)
+        excluded = {champion.task, deck.rules.day, *deck.rules.software}
+        by_task.fill(champion.base.fill_typical(by_task, excluded), ASSUMED)
     # (machines by task, DONORS) by column
     software = deck.donate(by_task.cells, software=True)
     medians = np.full(count * len(tasks), np.nan)
@@ -205,29 +205,31 @@ def change_setups(completed: CompletedMachines, champion: Champion) -> Cells | N
     is_assumed = np.repeat(completed.has_origin(ASSUMED), DONORS, axis=0)
     cells = completed.cells.take(np.repeat(np.arange(len(numbers)), DONORS))
     changed = {}
-    donors = deck.donate(identified.cells) | deck.donate(identified.cells, software=True)
-    for name, values in donors.items():
+    donor_cells = deck.donate(identified.cells) | deck.donate(identified.cells, software=True)
+    for name, values in donor_cells.items():
         donated = values.ravel()
         taken = is_assumed[:, completed.places[name]] & ~is_missing(donated)
         changed[name] = np.where(taken, donated, cells[name])
     return cells.assign(changed)
 
 
-def find_usual(steps: CompletedMachines, typical: CompletedMachines) -> np.ndarray:
+def find_usual(steps: CompletedMachines, typical_machines: CompletedMachines) -> np.ndarray:
     """Return which given cells are those that the typical machine has by assumption, (n, columns) bool."""
-    usual = steps.has_origin(GIVEN) & typical.has_origin(ASSUMED)
+    usual = steps.has_origin(GIVEN) & typical_machines.has_origin(ASSUMED)
     for place, (name, values) in enumerate(steps.cells.items()):
         if usual[:, place].any():
-            usual[:, place] &= values == typical.cells[name]
+            usual[:, place] &= values == typical_machines.cells[name]
     return np.asarray(usual)
 
 
-def adopt_typical(steps: CompletedMachines, typical: CompletedMachines, champion: Champion, deck: JointDeck) -> None:
+def adopt_typical(
+    steps: CompletedMachines, typical_machines: CompletedMachines, champion: Champion, deck: JointDeck
+) -> None:
     """Fill the missing cells of machines from their typical machines, as what is given allows."""
-    steps.fill(deck.adopt(steps.cells, typical.cells), ASSUMED)
-    is_assumed = typical.has_origin(ASSUMED)
+    steps.fill(deck.adopt(steps.cells, typical_machines.cells), ASSUMED)
+    is_assumed = typical_machines.has_origin(ASSUMED)
     naming = {
-        name: mask_cells(typical.cells[name], ~is_assumed[:, typical.places[name]])
+        name: mask_cells(typical_machines.cells[name], ~is_assumed[:, typical_machines.places[name]])
         for name in _list_first(champion, deck)
     }
     steps.fill(fill_missing(steps.cells, naming), ASSUMED)

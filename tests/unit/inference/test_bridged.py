@@ -95,13 +95,13 @@ def test_both_assume_the_same_hardware_whichever_has_results(entities):
     assert "dimm_count" in hardware
     places = {key: row for row, key in enumerate(zip(of_base.index, of_base[pair.base.task], strict=True))}
     tasks = pair.bridge.tasks
-    found = [
+    matched = [
         (row, places[key, tasks[task]])
         for row, (key, task) in enumerate(zip(of_bridged.index, of_bridged[pair.bridged.task], strict=True))
         if (key, tasks.get(task)) in places
     ]
-    assert found
-    for row, place in found:
+    assert matched
+    for row, place in matched:
         for name in hardware:
             value, other = of_bridged[name][row], of_base[name][place]
             assert value == other or (value != value and other != other), name
