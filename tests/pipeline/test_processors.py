@@ -48,7 +48,7 @@ def write_inputs(folder: Path) -> None:
 def test_metrics_are_those_of_every_other_processor(tmp_path):
     write_inputs(tmp_path)
     names = [name for name in PROCESSORS if name != ("Nehalem" if "avx512dq" in FLAGS else "SkylakeX")]
-    command = [sys.executable, str(Path(__file__).parents[1] / "trained_metrics.py"), str(tmp_path)]
+    command = [sys.executable, str(Path(__file__).parents[1] / "support" / "trained_metrics.py"), str(tmp_path)]
     started = [
         subprocess.Popen(
             [*command, str(tmp_path / f"{name}.json"), *PREDICTORS],

@@ -41,17 +41,21 @@ wildcard_constraints:
 
 
 def arguments(stage, **given):
-    """Return a parameter function: the name of a stage and the words behind it.
+    """Return parameters: the words of a stage, and its values without files.
 
     The stage says which arguments it has. Their values are files and wildcards of the job, else those of the experiment.
+    Snakemake runs a job again for other values, but not for parameters that read its files.
     """
 
-    def words(wildcards, input, output):
+    def values(wildcards, files=()):
         own = {name: value(wildcards) if callable(value) else value for name, value in given.items()}
-        job = {**dict(wildcards.items()), **dict(input.items()), **dict(output.items())}
-        return [stage, *STAGES[stage].words({**GRAPH.arguments(wildcards.get("dataset")), **job, **own})]
+        known = {**GRAPH.arguments(wildcards.get("dataset")), **dict(wildcards.items()), **dict(files), **own}
+        return STAGES[stage].words(known)
 
-    return words
+    return {
+        "arguments": lambda wildcards, input, output: [stage, *values(wildcards, [*input.items(), *output.items()])],
+        "values": lambda wildcards: values(wildcards),
+    }
 
 
 def available():

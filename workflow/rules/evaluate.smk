@@ -25,7 +25,7 @@ rule described:
         mem_mb=jobs.gigabytes(3),
         runtime=jobs.minutes(60),
     params:
-        arguments=arguments("described"),
+        **arguments("described"),
         settings=GRAPH.all_settings(),
         code=lambda w: GRAPH.code("described", *GRAPH.predictor_modules(w.dataset), datasets=[w.dataset]),
     shell:
@@ -50,7 +50,7 @@ rule evaluate:
         mem_mb=jobs.gigabytes(2),
         runtime=jobs.minutes(60),
     params:
-        arguments=arguments("evaluate"),
+        **arguments("evaluate"),
         code=lambda w: GRAPH.code("evaluate", *GRAPH.table_modules(w.dataset), datasets=[w.dataset]),
         published=lambda w: [entry.model_dump() for entry in GRAPH.datasets[w.dataset].published],
         tables=lambda w: GRAPH.datasets[w.dataset].tables,
@@ -82,7 +82,7 @@ rule plots:
         mem_mb=jobs.gigabytes(1),
         runtime=jobs.minutes(20),
     params:
-        arguments=arguments("plots"),
+        **arguments("plots"),
         code=lambda w: GRAPH.code("plots", *plot_modules(PARAMS.plots), datasets=[w.dataset]),
         labels=GRAPH.predictor_labels,
     shell:

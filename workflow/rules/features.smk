@@ -14,7 +14,7 @@ rule bridge:
         mem_mb=jobs.gigabytes(3),
         runtime=jobs.minutes(240),
     params:
-        arguments=arguments("bridge"),
+        **arguments("bridge"),
         conf=lambda w: str(GRAPH.datasets[w.dataset].bridge),
         settings=GRAPH.all_settings(),
         code=lambda w: GRAPH.bridge_code(w.dataset),
@@ -38,7 +38,7 @@ rule features:
         mem_mb=jobs.gigabytes(1),
         runtime=jobs.minutes(10),
     params:
-        arguments=arguments("features"),
+        **arguments("features"),
         conf=lambda w: GRAPH.datasets[w.dataset].features,
         code=lambda w: GRAPH.code("features", *GRAPH.feature_modules(w.dataset)),
     shell:
@@ -58,7 +58,7 @@ rule split:
         mem_mb=jobs.gigabytes(1),
         runtime=jobs.minutes(10),
     params:
-        arguments=arguments("split"),
+        **arguments("split"),
         code=lambda w: GRAPH.code("split", datasets=[w.dataset]),
     shell:
         RUN

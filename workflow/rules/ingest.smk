@@ -7,7 +7,7 @@ rule ingest:
     benchmark:
         f"{RESULTS}/benchmarks/ingest/{{source}}.tsv"
     params:
-        arguments=arguments(
+        **arguments(
             "ingest",
             out=lambda w: f"{RESULTS}/raw/{w.source}",
             origin=lambda w: f"{RESULTS}/logs/ingest/{w.source}.json",
@@ -30,7 +30,7 @@ checkpoint available:
     log:
         f"{RESULTS}/logs/available.log",
     params:
-        arguments=arguments("available"),
+        **arguments("available"),
         code=GRAPH.code("available"),
     shell:
         RUN

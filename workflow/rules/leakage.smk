@@ -19,7 +19,7 @@ rule leakage:
         mem_mb=jobs.gigabytes(2),
         runtime=jobs.minutes(60),
     params:
-        arguments=arguments("leakage"),
+        **arguments("leakage"),
         control=GRAPH.leakage.model_dump(),
         conf=GRAPH.conf_digest("predictor", GRAPH.leakage.control),
         code=lambda w: GRAPH.code("leakage", *GRAPH.modules_of(GRAPH.leakage.control), datasets=[w.dataset]),

@@ -8,7 +8,7 @@ rule record:
     log:
         f"{RESULTS}/logs/record.log",
     params:
-        arguments=arguments("record"),
+        **arguments("record"),
         code=GRAPH.code("record"),
     shell:
         RUN

@@ -8,7 +8,7 @@ rule metrics:
     log:
         f"{RESULTS}/logs/metrics.log",
     params:
-        arguments=arguments("metrics"),
+        **arguments("metrics"),
         code=GRAPH.code("metrics"),
     shell:
         RUN
@@ -24,7 +24,7 @@ rule headline:
     log:
         f"{RESULTS}/logs/headline.log",
     params:
-        arguments=arguments("headline"),
+        **arguments("headline"),
         code=GRAPH.code("headline"),
     shell:
         RUN
@@ -58,7 +58,7 @@ rule report:
         mem_mb=jobs.gigabytes(2),
         runtime=jobs.minutes(20),
     params:
-        arguments=arguments("report"),
+        **arguments("report"),
         code=GRAPH.code("report"),
         labels=GRAPH.predictor_labels,
     shell:

@@ -14,7 +14,7 @@ rule standardize:
         mem_mb=jobs.gigabytes(2),
         runtime=jobs.minutes(20),
     params:
-        arguments=arguments("standardize"),
+        **arguments("standardize"),
         conf=lambda w: str(GRAPH.datasets[w.dataset].options) + str(GRAPH.datasets[w.dataset].sources),
         code=lambda w: GRAPH.code("standardize", GRAPH.datasets[w.dataset].module),
     shell:

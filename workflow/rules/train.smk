@@ -31,7 +31,7 @@ rule train:
         mem_mb=jobs.gigabytes(3),
         runtime=lambda w, attempt: attempt * GRAPH.minutes_of_training(w.predictor),
     params:
-        arguments=arguments(
+        **arguments(
             "train",
             overrides=lambda w: GRAPH.training(w.dataset, w.split, w.predictor),
         ),
@@ -60,7 +60,7 @@ rule roll:
         mem_mb=jobs.gigabytes(2),
         runtime=jobs.minutes(20),
     params:
-        arguments=arguments(
+        **arguments(
             "roll",
             run=lambda w: GRAPH.frozen_run(w.dataset, w.split, w.predictor),
             out=lambda w: GRAPH.run_folder(w.dataset, w.split, w.predictor),
@@ -85,7 +85,7 @@ rule in_domain:
         mem_mb=jobs.gigabytes(1),
         runtime=jobs.minutes(20),
     params:
-        arguments=arguments("in_domain"),
+        **arguments("in_domain"),
         code=lambda w: GRAPH.code("in_domain", datasets=[w.dataset]),
         outlier=lambda w: GRAPH.datasets[w.dataset].label_outlier,
     shell:
@@ -110,7 +110,7 @@ rule champion:
         mem_mb=jobs.gigabytes(3),
         runtime=jobs.minutes(240),
     params:
-        arguments=arguments("champion", seed=PARAMS.seeds[0]),
+        **arguments("champion", seed=PARAMS.seeds[0]),
         settings=GRAPH.all_settings(),
         code=lambda w: GRAPH.code("champion", *GRAPH.predictor_modules(w.dataset), datasets=[w.dataset]),
     shell:
