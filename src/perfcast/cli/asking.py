@@ -121,15 +121,17 @@ def _read_champions(options: argparse.Namespace, most: int) -> list[Champion]:
     else:
         known = {} if given is None else {given.dataset: given}
         paths = list(find_champions(options).items())[:most]
-        champions = [known.get(name) or load_champion(path, name, power) for name, path in paths[-1:]]
-        bridged = champions[0] if champions else None
-        for name, path in paths[-2::-1]:
-            if bridged is not None and bridged.base is not None and has_base(paths[-1][1], path):
-                earlier = bridged.base.champion
-                earlier.power = bridged.power
+        name, path = paths[-1]
+        last = known.get(name) or load_champion(path, name, power)
+        champions = [last]
+        for name, earlier in paths[:-1]:
+            if last.base is not None and has_base(path, earlier):
+                # what the later suite has a copy of is read once
+                first = last.base.champion
+                first.power = last.power
             else:
-                earlier = known.get(name) or load_champion(path, name, power)
-            champions.insert(0, earlier)
+                first = known.get(name) or load_champion(earlier, name, power)
+            champions.insert(0, first)
     return [_add_facts(options, champion.require_described()) for champion in champions]
 
 

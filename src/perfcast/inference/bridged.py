@@ -30,7 +30,7 @@ class JointAnswers:
         options: PredictOptions,
         measurements: Measured = (None, None),
     ) -> None:
-        self._machines, self._champions, self._options = machines, champions, options
+        self._machines, self._champions = machines, champions
         self.sides: list[MachineAnswers | None] = []
         for batch, champion, known in zip(machines, list_champions(champions), measurements, strict=False):
             side = None

@@ -7,13 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.cells import (
-    ASSUMED,
-    GIVEN,
-    IMPLIED,
-    MEASURED,
-    CompletedMachines,
-)
+from perfcast.inference.cells import ASSUMED, GIVEN, IMPLIED, MEASURED, CompletedMachines
 from perfcast.inference.champion import Champion
 from perfcast.inference.parse import ParsedMachines, stack_machines
 from perfcast.inference.typical import adopt_typical, complete_usual, find_typical, find_usual
@@ -37,17 +31,6 @@ class ImputedMachines:
     weights: np.ndarray
     usual: np.ndarray
     months: np.ndarray
-
-    def take(self, rows: np.ndarray) -> ImputedMachines:
-        """Return some rows, (m,) int, with their owners numbered from 0."""
-        owners = np.unique(self.owners[rows], return_inverse=True)[1]
-        return ImputedMachines(
-            self.completed.take(rows),
-            owners,
-            self.weights[rows],
-            self.usual[rows],
-            self.months[rows],
-        )
 
 
 def impute_machines(

@@ -69,7 +69,7 @@ class MachinePredictions:
         shown = self._choose_kinds()
         self.completed = imputed.completed.take(shown)
         self.says_more = self.completed.has_origin(GIVEN) & ~imputed.usual[shown]
-        self.impossible = champion.rules.limits.find_impossible(self.completed.cells)
+        self.impossible = limits.find_impossible(self.completed.cells)
         frame = X.iloc[shown].reset_index(drop=True)
         self.months = pd.Series(imputed.months[shown], frame.index)
         self.table = replace(completed, frame=frame)

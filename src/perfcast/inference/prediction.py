@@ -66,7 +66,7 @@ _REASONS = {
     RESULTS: "few results",
     OF_PAIR: "few results of this task",
     YOUNG: "a young task",
-    AHEAD: "years after the data",
+    AHEAD: "later than the data",
 }
 
 

@@ -54,11 +54,11 @@ def find_typical(steps: CompletedMachines, champion: Champion, deck: JointDeck) 
             remembered[identities[number]] = made.take(np.arange(place * count, (place + 1) * count))
     places = {task: place for place, task in enumerate(champion.tasks)}
     of_task = np.array([places[str(task)] for task in steps.cells[champion.task].tolist()], dtype=int)
-    joined = join_machines([remembered[identity] for identity in identities])
+    joined = _join([remembered[identity] for identity in identities])
     return joined.take(numbers * len(places) + of_task)
 
 
-def join_machines(parts: Sequence[CompletedMachines]) -> CompletedMachines:
+def _join(parts: Sequence[CompletedMachines]) -> CompletedMachines:
     """Return several batches of machines as one."""
     cells = {name: np.concatenate([part.cells[name] for part in parts]) for name in parts[0].cells}
     index = np.concatenate([part.cells.index for part in parts])

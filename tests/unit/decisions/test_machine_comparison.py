@@ -62,7 +62,7 @@ def test_measurements_leave_less_correlation_and_a_narrower_ratio():
     champion = perfcast.load_champion(project().folder)
     score = champion.predict(FAST, neighbors=0, explain=False).machines[0].estimates[0]
     measured = [{**FAST, "suite": score.task, "score": score.median * 1.1}]
-    later = {"when": "2026-11"}  # years after the data, most of an error is unknown
+    later = {"when": "2026-11"}  # a year after the data, most of an error is unknown
     before, after = champion.compare([FAST, SLOW], **later), champion.compare([FAST, SLOW], measured=measured, **later)
     assert after.pairs[0].high / after.pairs[0].low < before.pairs[0].high / before.pairs[0].low
     assert after.machines[0].estimates[0].user_factor > 1

@@ -6,6 +6,7 @@ sound row. A defect without a change is a row that differs from another in its i
 
 from __future__ import annotations
 
+import calendar
 import csv
 import gzip
 import io
@@ -24,20 +25,7 @@ from perfcast.domains import read_table
 from perfcast.domains.servers.testing.generated_rows import CPU_MODELS, CpuModel, Row, Values, make_row, read_layout
 from perfcast.utils.io import atomic_path
 
-_MONTHS = (
-    "Jan",
-    "Feb",
-    "Mar",
-    "Apr",
-    "May",
-    "Jun",
-    "Jul",
-    "Aug",
-    "Sep",
-    "Oct",
-    "Nov",
-    "Dec",
-)
+_MONTHS = tuple(calendar.month_abbr)[1:]
 _LONGEST_SALE = 20
 _UNUSED = ("Disclosure URL", "Disclosures")
 """Last names of the header, which have no field in the rows."""
