@@ -146,27 +146,28 @@ def predict_machine(folder: Path, name: str, watch: Watch) -> None:
     """Load the champion, then predict machines and find similar ones one at a time."""
     from perfcast.decisions.nearest_machines import find_nearest_machines
     from perfcast.domains.servers.testing.generated_rows import CPU_MODELS
-    from perfcast.inference import MachineEntry, PredictOptions, load_champion, parse_machines, predict_machines
+    from perfcast.inference import MachineEntry, PredictOptions, Suites, load_champion, parse_machines, predict_machines
 
     with watch("load"):
         loaded = load_champion(folder / "champion", DATASET)
+    suites = Suites(loaded)
 
     def machine(number: int):  # type: ignore[no-untyped-def]
         part = CPU_MODELS[number % len(CPU_MODELS)].name
         values = {"processor": part, "chips": 1, "tdp": 100 + number / 10}
-        return parse_machines([MachineEntry(1, "the machine", values)], loaded)
+        return [MachineEntry(1, "the machine", values)]
 
     with watch("first prediction"):
-        predict_machines(machine(0), loaded)
+        predict_machines(machine(0), suites, PredictOptions())
     with watch(f"{PREDICTIONS} predictions"):
         for number in range(1, PREDICTIONS + 1):
-            predict_machines(machine(number), loaded, PredictOptions(neighbors=0))
+            predict_machines(machine(number), suites, PredictOptions(neighbors=0))
     with watch(f"{PREDICTIONS} explained, with neighbors"):
         for number in range(1, PREDICTIONS + 1):
-            predict_machines(machine(100 + number), loaded)
+            predict_machines(machine(100 + number), suites, PredictOptions())
     with watch(f"{PREDICTIONS} similar"):
         for number in range(1, PREDICTIONS + 1):
-            find_nearest_machines(machine(200 + number), loaded)
+            find_nearest_machines(parse_machines(machine(200 + number), loaded), loaded)
 
 
 def _table(folder: Path):  # type: ignore[no-untyped-def]

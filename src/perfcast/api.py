@@ -26,12 +26,12 @@ from perfcast.decisions.sizing_request import read_sizing
 from perfcast.decisions.what_if import Grid, predict_grids
 from perfcast.inference import champion as champion_folder
 from perfcast.inference import champion_files
-from perfcast.inference.bridged import predict_pair
-from perfcast.inference.champion_pair import BridgedPair, Measured, read_measured
 from perfcast.inference.machine_files import MachineEntry, Machines, read_machines
 from perfcast.inference.measured_index import PublishedScores
-from perfcast.inference.predict import PredictOptions, make_options, predict_batch
+from perfcast.inference.options import PredictOptions, make_options
+from perfcast.inference.predict import predict_machines
 from perfcast.inference.prediction import Driver, Estimate, Neighbor, Prediction, Predictions, Value
+from perfcast.inference.suites import Measured, Suites, read_measured
 from perfcast.predictors.predictor import Predictor
 from perfcast.utils.errors import UserError, explain_missing_module
 from perfcast.utils.nested import merged
@@ -156,12 +156,10 @@ class Champion(champion_folder.Champion):
         and drivers, as it does by default.
         """
         given = dict[str, Any](options)
-        champions, entries = self._ask(given, machines)
+        suites, entries = self._ask(given, machines)
         strict = given.pop("strict", False)
-        chosen, measured = self._prepare(given, entries, champions)
-        if isinstance(champions, BridgedPair):
-            return predict_pair(entries, champions, chosen, measured, strict=strict)
-        return predict_batch(entries, self, chosen, measured[0], strict=strict)
+        chosen, measured = self._prepare(given, entries, suites)
+        return predict_machines(entries, suites, chosen, measured, strict=strict)
 
     @for_python
     def rank(
@@ -187,10 +185,10 @@ class Champion(champion_folder.Champion):
         texts = [targets] if isinstance(targets, str) else list(targets)
         rates = {"electricity_price": electricity_price, "years": years}
         given = dict[str, Any](options)
-        champions, entries = self._ask(given, machines)
-        request = read_request(texts, champions, by=by, sure=sure, **rates)
-        chosen, measured = self._prepare(given, [], champions)
-        return rank_machines(entries, champions, request, chosen, measurements=measured, strict=strict)
+        suites, entries = self._ask(given, machines)
+        request = read_request(texts, suites, by=by, sure=sure, **rates)
+        chosen, measured = self._prepare(given, [], suites)
+        return rank_machines(entries, suites, request, chosen, measured=measured, strict=strict)
 
     @for_python
     def what_if(
@@ -207,12 +205,12 @@ class Champion(champion_folder.Champion):
         that are predicted, all by default.
         """
         given = dict[str, Any](options)
-        champions, entries = self._ask(given, machine)
+        suites, entries = self._ask(given, machine)
         if len(entries) != 1:
             raise UserError("one machine is varied", f"there are {len(entries)}", "keep one of them")
-        chosen, measured = self._prepare(given, entries, champions)
-        names = _read_tasks(tasks, champions)
-        return predict_grids(entries[0], _list_varied(vary), champions, names, chosen, measurements=measured)
+        chosen, measured = self._prepare(given, entries, suites)
+        names = _read_tasks(tasks, suites)
+        return predict_grids(entries[0], _list_varied(vary), suites, names, chosen, measured=measured)
 
     @for_python
     def similar(
@@ -227,16 +225,16 @@ class Champion(champion_folder.Champion):
         """Find the measured machines that are nearest to described ones, `count` of every task, with differences."""
         if not 1 <= count <= MAX_COUNT:
             raise UserError(f"count must be between 1 and {MAX_COUNT}", f"it is {count}")
-        champions, entries = self._ask({"suite": suite}, machines)
-        return find_nearest(entries, champions, count=count, tasks=_read_tasks(tasks, champions), assume=assume)
+        suites, entries = self._ask({"suite": suite}, machines)
+        return find_nearest(entries, suites, count=count, tasks=_read_tasks(tasks, suites), assume=assume)
 
     @for_python
     def compare(self, machines: Machines, **options: Unpack[Asked]) -> Comparison:
         """Compare machines side by side: scores, the probability that one beats another, drivers of the difference."""
         given = dict[str, Any](options)
-        champions, entries = self._ask(given, machines)
-        chosen, measured = self._prepare(given, [], champions)
-        return compare_machines(entries, champions, chosen, measurements=measured)
+        suites, entries = self._ask(given, machines)
+        chosen, measured = self._prepare(given, [], suites)
+        return compare_machines(entries, suites, chosen, measured=measured)
 
     @for_python
     def size(
@@ -263,11 +261,11 @@ class Champion(champion_folder.Champion):
         numbers: dict[str, float] = {"sure": sure, "headroom": headroom, "growth": growth, "years": years}
         numbers |= {"spare": spare, "electricity_price": electricity_price, "carbon": carbon}
         given = dict[str, Any](options)
-        champion = self if given.pop("suite", None) is None else with_operations(self.pair.base)
-        request = read_sizing(champion, mix, **numbers)
-        chosen, (measured, *_) = champion._prepare(given, [], champion)
-        rows, targets = champion.read_entries(fleet), champion.read_entries(onto)
-        return size_fleet(rows, targets, champion, request, chosen, measurements=measured)
+        suites, rows = self._ask(given, fleet)
+        targets = with_operations(suites.first).read_entries(onto)
+        request = read_sizing(suites.first, mix, **numbers)
+        chosen, measured = self._prepare(given, [], Suites(suites.first))
+        return size_fleet(rows, targets, suites.first, request, chosen, measurements=next(iter(measured), None))
 
     @for_python
     def published(self, machine: Machines, *, tasks: Sequence[str] | str = ()) -> dict[str, PublishedScores]:
@@ -275,7 +273,9 @@ class Champion(champion_folder.Champion):
         answer = self.predict(machine, neighbors=0, explain=False, strict=True)
         if len(answer.machines) != 1:
             raise UserError("one machine is looked up", f"there are {len(answer.machines)}", "keep one of them")
-        wanted = {self.rules.names.task_titles.get(task, task) for task in _read_tasks(tasks, self) or self.tasks}
+        wanted = {
+            self.rules.names.task_titles.get(task, task) for task in _read_tasks(tasks, Suites(self)) or self.tasks
+        }
         by_task = {each.task: each.published for each in answer.machines[0].estimates if each.task in wanted}
         return {task: scores for task, scores in by_task.items() if scores is not None}
 
@@ -302,40 +302,37 @@ class Champion(champion_folder.Champion):
         rows = [f"<tr><th>{name}</th><td>{escape(value)}</td></tr>" for name, value in properties.items()]
         return f"<table><caption>Champion</caption>{''.join(rows)}</table>"
 
-    def _ask(
-        self, given: dict[str, Any], machines: Machines
-    ) -> tuple[champion_folder.Champion | BridgedPair, list[MachineEntry]]:
-        """Return the champion, or the pair that `suite` asks for, and the machines as the first of them reads them."""
+    def _ask(self, given: dict[str, Any], machines: Machines) -> tuple[Suites, list[MachineEntry]]:
+        """Return the suites that `suite` asks for, and the machines as the first of them reads them."""
         suite = given.pop("suite", None)
         if suite not in (None, "both"):
             raise UserError("suite must be 'both' or None", f"it is {suite!r}")
-        if suite is None:
-            return self, self.read_entries(machines)
-        return self.pair, with_operations(self.pair.base).read_entries(machines)
+        suites = Suites(self) if suite is None else self.both
+        return suites, with_operations(suites.first).read_entries(machines)
 
     @cached_property
-    def pair(self) -> BridgedPair:
+    def both(self) -> Suites:
         """The champion that this one rests on, and this one. Raises: UserError when it rests on none."""
         if self.base is None:
             fact = f"that of {self.dataset} rests on no other"
             raise UserError("suite='both' needs a champion that rests on another", fact, "load one with a bridge")
-        return BridgedPair(with_operations(self.base.champion), self)
+        return Suites(with_operations(self.base.champion), self)
 
     def _prepare(
-        self, given: dict[str, Any], entries: Sequence[MachineEntry], champions: champion_folder.Champion | BridgedPair
+        self, given: dict[str, Any], entries: Sequence[MachineEntry], suites: Suites
     ) -> tuple[PredictOptions, Measured]:
         """Return the options and the user measurements of `Predicted`; one entry gives what measurements leave out."""
         measured, options = given.pop("measured", None), make_options(**given)
         if measured is None:
-            return options, (None, None)
+            return options, ()
         machine = dict(entries[0].values) if len(entries) == 1 else None
         read = measured if _are_entries(measured) else self.read_files(read_machines(measured))
-        return options, read_measured(read, champions, machine)
+        return options, read_measured(read, suites, machine)
 
 
-def _read_tasks(tasks: Sequence[str] | str, champions: champion_folder.Champion | BridgedPair) -> list[str]:
+def _read_tasks(tasks: Sequence[str] | str, suites: Suites) -> list[str]:
     names = [tasks] if isinstance(tasks, str) else tasks
-    return list(dict.fromkeys(champions.task_names.get(name, "tasks") for name in names))
+    return list(dict.fromkeys(suites.task_names.get(name, "tasks") for name in names))
 
 
 def _are_entries(machines: object) -> TypeGuard[list[MachineEntry]]:

@@ -16,7 +16,7 @@ from perfcast.experiment.uncertainty_fit import fit_uncertainty
 from perfcast.inference.bridge import Bridge
 from perfcast.inference.champion import build_features
 from perfcast.inference.champion_files import load_champion, save_champion
-from perfcast.inference.champion_pair import BridgedPair
+from perfcast.inference.suites import Suites
 from perfcast.predictors.linear import Ridge
 
 DATASET = "spec_cpu2026"
@@ -45,6 +45,6 @@ def bridged_results() -> Path:
 
 
 @cache
-def bridged_pair() -> BridgedPair:
+def bridged_pair() -> Suites:
     """Return both champions."""
-    return BridgedPair(project().champion, load_champion(bridged_results() / "champion" / DATASET))
+    return Suites(project().champion, load_champion(bridged_results() / "champion" / DATASET))

@@ -19,15 +19,16 @@ from perfcast.inference import (
     Predictions,
     PredictOptions,
     load_champion,
-    predict_machines,
     read_machines,
 )
 from perfcast.inference.cells import Cells, read_column
 from perfcast.inference.champion import build_features
 from perfcast.inference.champion_files import save_champion
 from perfcast.inference.parse import ParsedMachine, ParsedMachines, parse_machine, stack_machines
+from perfcast.inference.predict import answer_machines
+from perfcast.inference.suites import Measured, Suites
 from perfcast.predictors.linear import Ridge
-from perfcast.schema.table import Table, build_table
+from perfcast.schema.table import Role, Table, build_table, select
 
 FEATURES = ("processor", "memory", "system", "workload")
 SUITES = ["CFP2017rate", "CFP2017speed", "CINT2017rate", "CINT2017speed"]
@@ -76,7 +77,17 @@ def predict(machines: object, champion: Champion | None = None, options: Predict
     """Return the predictions of described machines by a champion, by default the project's."""
     known = champion or project().champion
     parsed = [parse_machine(entry, known) for entry in read_machines(machines)]
-    return predict_machines(_stack(parsed, known), known, options)
+    return predict_parsed(_stack(parsed, known), known, options)
+
+
+def predict_parsed(
+    machines: ParsedMachines, champion: Champion, options: PredictOptions = PLAIN, measured: Measured = ()
+) -> Predictions:
+    """Return the predictions of parsed machines; tasks have their own names."""
+    batches = answer_machines([machines], Suites(champion), options, measured)
+    predictions = [each for answers in batches for each in answers.predictions.values()]
+    features = select(champion.predictor.columns_, role=Role.FEATURE)
+    return Predictions(*champion.identity, tuple(predictions), len(features))
 
 
 def _stack(parsed: list[ParsedMachine], champion: Champion) -> ParsedMachines:

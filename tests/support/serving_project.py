@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 import uvicorn
 
+from perfcast.inference.suites import Suites
 from perfcast.serving import create_app
 from perfcast.serving.http_server import UVICORN, address_of, listen
 from perfcast.serving.request_limits import DEFAULT_LIMITS
@@ -57,7 +58,8 @@ def request(address, body=None, headers=JSON, method=None):
 @contextmanager
 def served(champion, limits=DEFAULT_LIMITS, uvicorn_options=MappingProxyType({}), **options):
     """Yield the address of a server that ends with the block."""
-    app = create_app(champion, limits, **options)
+    suites = champion if isinstance(champion, Suites) else Suites(champion)
+    app = create_app(suites, limits, **options)
     with listen("127.0.0.1", 0) as listening:
         server = uvicorn.Server(uvicorn.Config(app, **{**UVICORN, "timeout_graceful_shutdown": 2, **uvicorn_options}))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)

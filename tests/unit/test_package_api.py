@@ -18,7 +18,7 @@ from champion_project import KNOWN, project
 import perfcast
 from perfcast.cli.main import main
 from perfcast.decisions.ranking import Ranking
-from perfcast.inference.predict import read_month
+from perfcast.inference.options import read_month
 from perfcast.inference.prediction import REFUSED, Estimate, Prediction, Predictions
 from perfcast.serving.api_models import PredictQuery
 from perfcast.serving.request_limits import DEFAULT_LIMITS
@@ -67,7 +67,7 @@ def test_a_month_is_a_text_a_date_or_that_of_the_newest_result_at_every_door(cha
     assert read_month("2020-06") == read_month(date(2020, 6, 1)) == pd.Timestamp(2020, 6, 1)
     assert read_month(None) is None
     requested = []
-    monkeypatch.setattr("perfcast.api.predict_batch", lambda *arguments, strict: requested.append(arguments[2]))
+    monkeypatch.setattr("perfcast.api.predict_machines", lambda *arguments, strict: requested.append(arguments[2]))
     for when in (None, "2020-06"):
         champion.predict(KNOWN, when=when)
     newest = PredictQuery().to_options(1, DEFAULT_LIMITS)

@@ -16,8 +16,8 @@ from perfcast.utils.errors import UserError
 
 if TYPE_CHECKING:
     from perfcast.inference import Champion, MachineEntry
-    from perfcast.inference.champion_pair import BridgedPair, Measured
-    from perfcast.inference.predict import PredictOptions
+    from perfcast.inference.options import PredictOptions
+    from perfcast.inference.suites import Measured, Suites
 
 _Found = TypeVar("_Found")
 NONE_ANSWERED, PARTLY_ANSWERED = 2, 3
@@ -98,12 +98,11 @@ def read_champion(options: argparse.Namespace) -> Champion:
     return _read_champions(options, 1)[0]
 
 
-def read_champions(options: argparse.Namespace) -> Champion | BridgedPair:
+def read_suites(options: argparse.Namespace) -> Suites:
     """Read the champion of the options, with the one that rests on it where --suite asks for both."""
-    from perfcast.inference.champion_pair import BridgedPair
+    from perfcast.inference.suites import Suites
 
-    champion, *others = _read_champions(options, 2)
-    return BridgedPair(champion, *others) if others else champion
+    return Suites(*_read_champions(options, 2))
 
 
 def _read_champions(options: argparse.Namespace, most: int) -> list[Champion]:
@@ -241,35 +240,33 @@ def add_prediction(parser: argparse.ArgumentParser) -> None:
 
 def read_options(options: argparse.Namespace) -> PredictOptions:
     """Return the prediction options, without neighbors and explanations. Raises: UserError for an impossible month."""
-    from perfcast.inference.predict import make_options
+    from perfcast.inference.options import make_options
 
     chosen = {"level": options.level, "when": options.when, "assume": not options.no_assume}
     return make_options(**chosen, neighbors=0, explain=False, prefix="--")
 
 
-def read_tasks(options: argparse.Namespace, champions: Champion | BridgedPair) -> tuple[str, ...]:
+def read_tasks(options: argparse.Namespace, suites: Suites) -> tuple[str, ...]:
     """Return the tasks of the options without repetition; none means all. Raises: UserError for an unknown name."""
     typed = [name.strip() for text in options.task for name in text.split(",")]
     if typed and not all(typed):
         raise UserError("--task must be names of tasks", f"it is {','.join(options.task)[:60]!r}", "write NAME,NAME")
-    return tuple(dict.fromkeys(champions.task_names.get(name, "--task") for name in typed))
+    return tuple(dict.fromkeys(suites.task_names.get(name, "--task") for name in typed))
 
 
-def read_user_measurements(
-    options: argparse.Namespace, entries: Sequence[MachineEntry], champions: Champion | BridgedPair
-) -> Measured:
-    """Read the file of --measured, None by champion without; fields that it leaves out are those of the only machine.
+def read_user_measurements(options: argparse.Namespace, entries: Sequence[MachineEntry], suites: Suites) -> Measured:
+    """Read the file of --measured, nothing without one; fields that it leaves out are those of the only machine.
 
     Scores that look like mistakes are named on standard error: brief answers, tables and files have no notes.
     """
     if options.measured is None:
-        return (None, None)
-    from perfcast.inference.champion_pair import list_champions, read_measured
+        return ()
     from perfcast.inference.machine_files import read_machines
+    from perfcast.inference.suites import read_measured
 
     machine = dict(entries[0].values) if len(entries) == 1 else None
-    scores = list_champions(champions)[0].read_files(read_machines(options.measured))
-    measured = read_measured(scores, champions, machine)
+    scores = suites.first.read_files(read_machines(options.measured))
+    measured = read_measured(scores, suites, machine)
     for note in (note for each in measured if each for note in each.notes):
         print(f"--measured: {note}", file=sys.stderr)
     return measured

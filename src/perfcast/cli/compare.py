@@ -31,16 +31,15 @@ def run(options: argparse.Namespace) -> int:
     """Compare, and print or write."""
     from perfcast.decisions.display import format_comparison
     from perfcast.decisions.machine_comparison import compare_machines
-    from perfcast.inference.champion_pair import list_champions
     from perfcast.inference.machine_files import add_fields
 
     asking.check_out(options, ".csv", ".json")
     chosen = asking.read_options(options)
-    champions = asking.read_champions(options)
-    machines = asking.read_short_machines(options.machines, list_champions(champions)[0])
-    entries = add_fields(machines, champions.rules.names.read_files(asking.read_machine_flags(options)))
-    measurements = asking.read_user_measurements(options, entries, champions)
-    comparison = compare_machines(entries, champions, chosen, measurements=measurements)
+    suites = asking.read_suites(options)
+    machines = asking.read_short_machines(options.machines, suites.first)
+    entries = add_fields(machines, suites.rules.names.read_files(asking.read_machine_flags(options)))
+    measured = asking.read_user_measurements(options, entries, suites)
+    comparison = compare_machines(entries, suites, chosen, measured=measured)
     counted = f"{asking.count_words(len(comparison.machines), 'machine')} compared"
     format_text = partial(format_comparison, explain=options.explain)
     return asking.finish(options, comparison, format_text, counted, level=chosen.level, total=len(entries))

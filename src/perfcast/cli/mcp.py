@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 
-from perfcast.cli.asking import BOTH, add_champion, add_power, read_champions
+from perfcast.cli.asking import BOTH, add_champion, add_power, read_suites
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,5 +26,5 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.serving.mcp_server import create_server, serve
 
     options.suite = options.suite or BOTH
-    serve(create_server(read_champions(options)))
+    serve(create_server(read_suites(options)))
     return 0

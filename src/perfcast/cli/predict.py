@@ -17,9 +17,8 @@ from perfcast.cli import asking
 from perfcast.cli.arguments import add_shared, whole
 
 if TYPE_CHECKING:
-    from perfcast.inference import Champion
-    from perfcast.inference.champion_pair import BridgedPair
     from perfcast.inference.prediction import Predictions
+    from perfcast.inference.suites import Suites
 
 _COUNT = whole(0, 1000)
 MAX_EXPLAINED = 20
@@ -46,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     asking.check_out(options)
     if options.suite is None:
         options.suite = asking.BOTH
-    predictions = _predict(options, asking.read_champions(options))
+    predictions = _predict(options, asking.read_suites(options))
     counted = asking.count_words(sum(len(each.estimates) for each in predictions.machines), "estimate")
     level = asking.read_options(options).level
     total = len(predictions.machines)
@@ -54,22 +53,16 @@ def run(options: argparse.Namespace) -> int:
     return asking.finish(options, predictions, format_text, counted, level=level, total=total)
 
 
-def _predict(options: argparse.Namespace, champions: Champion | BridgedPair) -> Predictions:
-    from perfcast.inference.bridged import predict_pair
-    from perfcast.inference.champion_pair import BridgedPair
-    from perfcast.inference.predict import predict_batch
+def _predict(options: argparse.Namespace, suites: Suites) -> Predictions:
+    from perfcast.inference.predict import predict_machines
 
-    champion = champions.base if isinstance(champions, BridgedPair) else champions
-    tasks = asking.read_tasks(options, champions)
-    entries = asking.read_entries(options, champion)
+    tasks = asking.read_tasks(options, suites)
+    entries = asking.read_entries(options, suites.first)
     many = len(entries) > MAX_EXPLAINED
     chosen = replace(asking.read_options(options), tasks=tasks)
     if options.explain or (not options.brief and (options.json or not many)):
         # the text without --explain shows neither neighbors nor drivers
         whole = bool(options.explain or options.json or options.out)
         chosen = replace(chosen, neighbors=options.nearest if whole else 0, explain=True, drivers=whole)
-    names = {"strict": options.strict, "progress": many}
-    measured = asking.read_user_measurements(options, entries, champions)
-    if isinstance(champions, BridgedPair):
-        return predict_pair(entries, champions, chosen, measured, **names)
-    return predict_batch(entries, champion, chosen, measured[0], **names)
+    measured = asking.read_user_measurements(options, entries, suites)
+    return predict_machines(entries, suites, chosen, measured, strict=options.strict, progress=many)

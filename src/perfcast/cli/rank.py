@@ -61,20 +61,19 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.decisions.criteria import choose_by_targets, read_request
     from perfcast.decisions.display import format_ranking
     from perfcast.decisions.ranking import rank_machines
-    from perfcast.inference.champion_pair import list_champions
 
     asking.check_out(options, ".csv", ".json")
     chosen = asking.read_options(options)
     if options.target and options.suite is None:
         options.suite = asking.BOTH
-        champions = choose_by_targets(options.target, asking.read_champions(options))
+        suites = choose_by_targets(options.target, asking.read_suites(options))
     else:
-        champions = asking.read_champions(options)
-    entries = _read_candidates(options, list_champions(champions)[0])
-    request = read_request(options.target, champions, **picked(options, "by", "sure", "electricity_price", "years"))
-    measurements = asking.read_user_measurements(options, [], champions)
-    names = {"measurements": measurements, "strict": options.strict, "progress": len(entries) > 20}
-    ranking = rank_machines(entries, champions, request, chosen, **names)
+        suites = asking.read_suites(options)
+    entries = _read_candidates(options, suites.first)
+    request = read_request(options.target, suites, **picked(options, "by", "sure", "electricity_price", "years"))
+    measured = asking.read_user_measurements(options, [], suites)
+    names = {"measured": measured, "strict": options.strict, "progress": len(entries) > 20}
+    ranking = rank_machines(entries, suites, request, chosen, **names)
     counted = f"{asking.count_words(len(ranking.candidates), 'machine')} predicted"
     return asking.finish(options, ranking, format_ranking, counted, level=chosen.level, total=len(entries))
 

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from perfcast.cli.arguments import whole
-from perfcast.cli.asking import BOTH, add_champion, add_power, read_champions
+from perfcast.cli.asking import BOTH, add_champion, add_power, read_suites
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
 
     options.suite = options.suite or BOTH
     with listen(options.host, options.port) as listening:
-        read_champions(options)  # refuse what is wrong with it once, before every worker reads it
+        read_suites(options)  # refuse what is wrong with it once, before every worker reads it
         if not is_loopback(options.host):
             warning = f"perfcast serve: warning: {options.host} is open to other machines, without password or TLS"
             print(warning, file=sys.stderr, flush=True)
@@ -60,4 +60,4 @@ def _create_app(options: argparse.Namespace) -> Any:
     """Return the application of a worker; it is imported here, where the supervisor already watches the worker."""
     from perfcast.serving.http_server import create_worker_app
 
-    return create_worker_app(partial(read_champions, options), options.host, options.max_batch)
+    return create_worker_app(partial(read_suites, options), options.host, options.max_batch)

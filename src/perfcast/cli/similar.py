@@ -27,14 +27,13 @@ def run(options: argparse.Namespace) -> int:
     """Find, and print or write."""
     from perfcast.decisions.display import format_nearest
     from perfcast.decisions.nearest_machines import find_nearest
-    from perfcast.inference.champion_pair import list_champions
 
     asking.check_out(options, ".csv", ".json")
-    champions = asking.read_champions(options)
-    names = {"count": options.count, "tasks": asking.read_tasks(options, champions), "assume": not options.no_assume}
-    nearest = find_nearest(asking.read_entries(options, list_champions(champions)[0]), champions, **names)
+    suites = asking.read_suites(options)
+    names = {"count": options.count, "tasks": asking.read_tasks(options, suites), "assume": not options.no_assume}
+    nearest = find_nearest(asking.read_entries(options, suites.first), suites, **names)
     asking.write_answer(options, nearest, format_nearest)
     count = sum(len(each.similar) for each in nearest.machines)
-    datasets = ", ".join(each.dataset for each in list_champions(champions))
+    datasets = ", ".join(each.dataset for each in suites)
     print(f"{asking.count_words(count, 'measured result')} of {datasets}", file=sys.stderr)
     return 0

@@ -51,6 +51,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast.decisions.fleet import size_fleet
     from perfcast.decisions.fleet_display import format_sizing
     from perfcast.decisions.sizing_request import read_sizing
+    from perfcast.inference.suites import Suites
 
     asking.check_out(options, ".csv", ".json")
     chosen = asking.read_options(options)
@@ -58,8 +59,8 @@ def run(options: argparse.Namespace) -> int:
     request = read_sizing(champion, options.mix or "", **picked(options, *_OPTIONS))
     fleet = asking.read_file(options.fleet, champion)
     onto = asking.read_short_machines(options.onto, champion)
-    measurements, *_ = asking.read_user_measurements(options, [], champion)
-    sizing = size_fleet(fleet, onto, champion, request, chosen, measurements=measurements)
+    measured = asking.read_user_measurements(options, [], Suites(champion))
+    sizing = size_fleet(fleet, onto, champion, request, chosen, measurements=next(iter(measured), None))
     counted = f"{asking.count_words(sizing.machines, 'machine')} replaced"
     total = len(fleet) + len(onto)
     return asking.finish(options, sizing, format_sizing, counted, level=chosen.level, total=total)

@@ -29,19 +29,18 @@ def run(options: argparse.Namespace) -> int:
     """Vary, and print, write or plot."""
     from perfcast.decisions.display import format_grid
     from perfcast.decisions.what_if import predict_grids
-    from perfcast.inference.champion_pair import list_champions
 
     asking.check_out(options, ".csv", ".json")
     chosen = asking.read_options(options)
-    champions = asking.read_champions(options)
+    suites = asking.read_suites(options)
     names = [text.partition("=")[0].strip().lower() for text in options.vary]
     for name in sorted({name for name in names if names.count(name) > 1}):
         print(f"--vary {name} is given {names.count(name)} times: its values are taken together", file=sys.stderr)
-    entries = asking.read_entries(options, list_champions(champions)[0], allow_empty=bool(options.vary))
+    entries = asking.read_entries(options, suites.first, allow_empty=bool(options.vary))
     if len(entries) != 1:
         raise UserError("the machine to vary must be one", f"{options.machines} describes {len(entries)}", "keep one")
-    tasks = asking.read_tasks(options, champions)
-    measurements = asking.read_user_measurements(options, entries, champions)
-    grid = predict_grids(entries[0], options.vary, champions, tasks, chosen, measurements=measurements, progress=True)
+    tasks = asking.read_tasks(options, suites)
+    measured = asking.read_user_measurements(options, entries, suites)
+    grid = predict_grids(entries[0], options.vary, suites, tasks, chosen, measured=measured, progress=True)
     counted = f"{asking.count_words(len(grid.possible), 'machine')} predicted"
     return asking.finish(options, grid, format_grid, counted, level=chosen.level)

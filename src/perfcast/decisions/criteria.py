@@ -12,12 +12,12 @@ from typing import NamedTuple
 import pandas as pd
 
 from perfcast.inference.champion import Champion
-from perfcast.inference.champion_pair import BridgedPair, list_champions
 from perfcast.inference.machine_fields import read_number
 from perfcast.inference.machine_files import EXTRAS, NAME, PRICE, RACKS, WATTS, MachineEntry, tidy_text
 from perfcast.inference.name_lookup import TaskNames, list_tasks
 from perfcast.inference.prediction import DerivedValue, Estimate
 from perfcast.inference.rules.presentation import DerivedOutput
+from perfcast.inference.suites import Suites
 from perfcast.uncertainty.conformal import probability_at_least
 from perfcast.uncertainty.levels import outputs_of
 from perfcast.utils.errors import UserError
@@ -52,15 +52,13 @@ class Output(NamedTuple):
         return cls(estimate.task, estimate.target)
 
 
-def error_quantiles(estimate: Estimate, champions: Champion | BridgedPair) -> list[float] | None:
-    """Return the quantiles of the errors of backtests of an estimate's output, None without an interval."""
-    champion = next(
-        (each for each in list_champions(champions) if estimate.task in each.tasks), list_champions(champions)[0]
-    )
-    if champion.calibrated is None or estimate.low is None or estimate.high is None:
-        return None
+def error_quantiles(champion: Champion, output: tuple[str, str]) -> list[float]:
+    """Return the quantiles of the errors of backtests of an output of a calibrated champion, its task and target."""
+    if champion.calibrated is None:
+        raise ValueError(f"{champion.dataset} has no calibration")
+    task, target = output
     quantiles = champion.calibrated.calibration.quantiles
-    return quantiles.get(str(outputs_of(pd.Series([estimate.task]), estimate.target)[0]), quantiles[""])
+    return quantiles.get(str(outputs_of(pd.Series([task]), target)[0]), quantiles[""])
 
 
 @dataclass(frozen=True)
@@ -71,16 +69,16 @@ class Constraint:
     sign: str
     threshold: float
 
-    def describe(self, champion: Champion | BridgedPair) -> str:
+    def describe(self, suites: Suites) -> str:
         """Return the bound in words."""
-        title = champion.rules.names.task_titles.get(self.output.task, self.output.task)
+        title = suites.rules.names.task_titles.get(self.output.task, self.output.task)
         return f"{title} {self.sign} {self.threshold:g}"
 
-    def probability(self, estimate: Estimate, champion: Champion | BridgedPair) -> float:
+    def probability(self, estimate: Estimate, suites: Suites) -> float:
         """Return the probability that the machine of an estimate keeps the bound, see `probability_at_least`."""
-        errors = error_quantiles(estimate, champion)
-        if errors is None or estimate.low is None or estimate.high is None:
+        if estimate.low is None or estimate.high is None:
             raise UserError("--target needs a champion with intervals", "this one has no calibration")
+        errors = error_quantiles(suites.champion_of(estimate.task), self.output)
         # intervals of several backtests are centered at their bias, so the middle is the median of the distribution
         middle = math.sqrt(estimate.low * estimate.high)
         at_least = probability_at_least(self.threshold, middle, estimate.high, estimate.level, errors)
@@ -121,20 +119,19 @@ def _read_limit(text: str) -> Limit | None:
     return None if most is None else Limit(word, match["sign"], most)
 
 
-def read_constraint(text: str, champion: Champion | BridgedPair) -> Constraint:
+def read_constraint(text: str, suites: Suites) -> Constraint:
     """Read `TASK[.TARGET] SIGN NUMBER`, the sign one of >=, >, <=, <. Raises: UserError for any other text."""
     match = _FORM.fullmatch(text)
     if not match:
-        task = next(iter(sorted(champion.tasks)), "TASK")
-        sign = "<=" if champion.rules.presentation.lower_is_better else ">="
+        task = next(iter(sorted(suites.tasks)), "TASK")
+        sign = "<=" if suites.rules.presentation.lower_is_better else ">="
         raise UserError(
             f"--target must be TASK {sign} NUMBER, such as {f'{task} {sign} 100'!r}", f"it is {text[:80]!r}"
         )
-    output = read_output(match["output"], champion, "--target")
-    columns = list_champions(champion)[0].reference_data.measured.columns
-    units = {column.name: column.unit for column in columns}
+    output = read_output(match["output"], suites, "--target")
+    units = {column.name: column.unit for column in suites.first.reference_data.measured.columns}
     try:
-        unit = champion.rules.presentation.task_units.get(output.task, units.get(output.target, ""))
+        unit = suites.rules.presentation.task_units.get(output.task, units.get(output.target, ""))
         threshold = read_number(match["number"], unit)
     except ValueError:
         threshold = math.nan
@@ -143,26 +140,24 @@ def read_constraint(text: str, champion: Champion | BridgedPair) -> Constraint:
     return Constraint(output, match["sign"], threshold)
 
 
-def choose_by_targets(texts: Sequence[str], champions: Champion | BridgedPair) -> Champion | BridgedPair:
-    """Return the champion of a pair whose tasks all targets name, both where they name tasks of both."""
+def choose_by_targets(texts: Sequence[str], suites: Suites) -> Suites:
+    """Return the suite whose tasks all targets name, all suites where they name tasks of several."""
     outputs = [match["output"] for text in texts if (match := _FORM.fullmatch(text)) and not _read_limit(text)]
-    if not outputs or not isinstance(champions, BridgedPair):
-        return champions
-    for champion in champions:
+    for champion in suites if outputs else ():
         if all(_names_task(output, champion.task_names) for output in outputs):
-            return champion
-    return champions
+            return Suites(champion)
+    return suites
 
 
-def read_output(text: str, champion: Champion | BridgedPair, option: str) -> Output:
+def read_output(text: str, suites: Suites, option: str) -> Output:
     """Read `TASK` or `TASK.TARGET`. Raises: UserError for an unknown task, or when its target is ambiguous."""
-    names = champion.task_names
+    names = suites.task_names
     task, target = names.find(text), ""
     if task is None and "." in text:
         before, _, target = text.rpartition(".")
         task = names.get(before, option)
     task = task or names.get(text, option)
-    known = champion.targets_of[task]
+    known = suites.targets_of[task]
     if target and target not in known:
         raise UserError(f"a target of {task} must be one of {', '.join(known)}", f"{option} names {target[:40]!r}")
     if not target and len(known) > 1:
@@ -197,19 +192,20 @@ class Criterion:
     ascending: bool
 
 
-def read_criterion(text: str, champion: Champion | BridgedPair) -> Criterion:
+def read_criterion(text: str, suites: Suites) -> Criterion:
     """Read words joined by * and /: score, watts, price, cost, probability, a derived quantity, or a task.
 
     Exponents of a word add up, so `score*score/price` counts the score twice.
     Raises: UserError for any other text, and where one word of it is better when it rises, and another when it falls.
     """
-    names, lower = champion.task_names, champion.rules.presentation.lower_is_better
+    names, shown = suites.task_names, suites.rules.presentation
+    lower = shown.lower_is_better
     words = list(_split_words(text, names))
     if len(words) > _MAX_WORDS:
         raise UserError(f"--by must have at most {_MAX_WORDS} words", "it has more")
     exponents: dict[Factor, int] = {}
     typed: dict[Factor, str] = {}
-    derived = {each.name: each for each in champion.rules.presentation.derived}
+    derived = {each.name: each for each in shown.derived}
     for operator, word in words:
         if not word:
             raise UserError("--by must be words joined by * and /, such as score/watt", f"it is {text[:80]!r}")
@@ -218,7 +214,7 @@ def read_criterion(text: str, champion: Champion | BridgedPair) -> Criterion:
             if not _names_task(word, names):
                 requirement = f"--by must name {', '.join([*sorted(set(_WORDS.values())), *derived])} or a task"
                 raise UserError(requirement, f"it names {word[:40]!r}", f"tasks are {list_tasks(names.tasks)}")
-            factor = read_output(word, champion, "--by")
+            factor = read_output(word, suites, "--by")
         exponents[factor] = exponents.get(factor, 0) + (-1 if operator == "/" else 1)
         typed.setdefault(factor, word)
     exponents = {factor: power for factor, power in exponents.items() if power}
@@ -343,7 +339,7 @@ class RankingRequest:
 
 def read_request(
     targets: Sequence[str],
-    champion: Champion | BridgedPair,
+    suites: Suites,
     *,
     by: str = "score",
     sure: float | None = None,
@@ -361,14 +357,14 @@ def read_request(
             rule = "0 or a positive number" if low == 0 else "a positive number"
             raise UserError(f"--{name} must be {rule}", f"it is {value:g}")
     limit_of = {text: _read_limit(text) for text in targets}
-    constraints = tuple(read_constraint(text, champion) for text, limit in limit_of.items() if limit is None)
+    constraints = tuple(read_constraint(text, suites) for text, limit in limit_of.items() if limit is None)
     limits = tuple(limit for limit in limit_of.values() if limit is not None)
-    criterion = read_criterion(by, champion)
+    criterion = read_criterion(by, suites)
     named = [] if SCORE in criterion.exponents else [each for each in criterion.exponents if isinstance(each, Output)]
     outputs = list(dict.fromkeys(constraint.output for constraint in constraints)) or named
     if not outputs:
-        outputs = [Output(task, target) for task in champion.tasks for target in champion.targets_of[task]]
-    if COST in criterion.exponents and champion.rules.presentation.price_columns:
+        outputs = [Output(task, target) for task in suites.tasks for target in suites.targets_of[task]]
+    if COST in criterion.exponents and suites.rules.presentation.price_columns:
         raise UserError("--by must not name the cost where prices are per hour", f"it is {by!r}", "name the price")
     if not constraints and (sure is not None or PROBABILITY in criterion.exponents):
         word = "--sure" if sure is not None else f"--by {criterion.text}"

@@ -21,7 +21,7 @@ from perfcast.decisions.ranking import complete_facts
 from perfcast.decisions.sizing_request import SizingRequest, carry_fleet_fields, read_count, read_utilization
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.predict import PredictOptions
+from perfcast.inference.options import PredictOptions
 from perfcast.inference.prediction import (
     ESTIMATE,
     OK,

@@ -11,7 +11,7 @@ from perfcast.decisions.criteria import HOURS_PER_YEAR, Candidate, Output
 from perfcast.decisions.joint_scores import DRAWS, predict_scores
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.predict import PredictOptions
+from perfcast.inference.options import PredictOptions
 
 GIVEN, MEASURED, ESTIMATED, DESIGN = "given", "measured", "estimated", "design power"
 _SEED = 1

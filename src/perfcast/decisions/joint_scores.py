@@ -11,19 +11,21 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from perfcast.decisions.criteria import Output, error_quantiles
 from perfcast.decisions.machine_comparison import correlate_errors
 from perfcast.inference.champion import Champion
-from perfcast.inference.imputation import impute_machines
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.measured_index import PublishedScores
+from perfcast.inference.options import PredictOptions
 from perfcast.inference.parse import ParsedMachines, parse_batch
-from perfcast.inference.predict import MachineAnswers, PredictOptions, batches
+from perfcast.inference.predict import answer_machines
 from perfcast.inference.prediction import Estimate, Prediction
+from perfcast.inference.suite_answers import SuiteAnswers, list_estimates
+from perfcast.inference.suites import Suites
 from perfcast.inference.user_measurements import UserMeasurements
-from perfcast.schema.table import Tag
-from perfcast.uncertainty.levels import ErrorRows, outputs_of
+from perfcast.uncertainty.levels import ErrorRows
 from perfcast.utils.errors import UserError
 
 DRAWS = 4096
@@ -136,57 +138,67 @@ def predict_scores(
 
     Args: the line of every entry is its place; draws of equal seeds have equal normal values.
     """
+    parsed, errors = _parse_placed(placed, champion)
+    if not parsed.keys:
+        return None, errors
+    predictions: dict[int, Prediction] = {}
+    frames = []
+    rows = []
+    by_task = parsed.for_tasks([output.task for output in mix], champion)
+    for answers in answer_machines([by_task], Suites(champion), options, [measurements]):
+        predictions |= answers.predictions
+        for side in filter(None, answers.sides):
+            frames.append(_add_sizes(side))
+            rows.append(side.errors)
+    frame = pd.concat(frames, ignore_index=True)
+    for place, message in frame.loc[frame["message"] != "", ["machine", "message"]].itertuples(index=False, name=None):
+        errors[place] = UserError(f"{placed[place].label} must have an estimate", message)
+    for place in frame.loc[~(frame["size"] > 0), "machine"]:
+        needed = " and ".join(champion.rules.presentation.score_columns)
+        errors[place] = UserError(f"a machine must give {needed}", f"{placed[place].label} has none")
+    is_asked = frame["target"] == frame["task"].map({output.task: output.target for output in mix})
+    is_used = (is_asked & ~frame["machine"].isin(list(errors))).to_numpy()
+    frame = frame[is_used]
+    if frame.empty:
+        return None, errors
+    correlations = correlate_errors(reduce(ErrorRows.join, rows).take(is_used), champion, measurements)
+    estimates = list_estimates(frame)
+    spreads = [
+        spread._replace(middle=spread.middle + math.log(size))
+        for spread, size in zip(_spread_estimates(estimates, champion), frame["size"].tolist(), strict=True)
+    ]
+    row_of = {key: row for row, key in enumerate(zip(frame["machine"].tolist(), frame["task"], strict=True))}
+    parsed = parsed.take(np.array([place not in errors for place in parsed.keys], dtype=bool))
+    return MachineScores(parsed, row_of, estimates, JointScores(spreads, correlations, seed), predictions), errors
+
+
+def _parse_placed(placed: Sequence[MachineEntry], champion: Champion) -> tuple[ParsedMachines, dict[int, UserError]]:
+    """Return the machines that can be used, each by its place, and the errors of others."""
     parsed = parse_batch(placed, champion, has_task=False)
     lines = [parsed.line_of(key) for key in parsed.keys]
-    errors, counted = dict(parsed.refusals), Counter(lines)
-    for place in (place for place, count in counted.items() if count > 1):
+    errors = dict(parsed.refusals)
+    for place in (place for place, count in Counter(lines).items() if count > 1):
         missing = str(champion.rules.typical_values.enumerated)
         errors[place] = UserError(f"a machine must give {missing}", f"{placed[place].label} has none", f"add {missing}")
     usable = np.array([place not in errors for place in lines], dtype=bool)
     known = parsed.known.take(usable)
     known.cells.index = np.array(lines, dtype=int)[usable]
     machines = {line: parsed.machines[key] for key, line in zip(parsed.keys, lines, strict=True)}
-    parsed = replace(parsed, known=known, machines=machines)
-    if not parsed.keys:
-        return None, errors
-    target_of = {output.task: output.target for output in mix}
-    by_task = parsed.for_tasks(list(target_of), champion)
-    keys, predictions, parts = list[tuple[int, str]](), dict[int, Prediction](), list[ErrorRows]()
-    of_key: dict[tuple[int, str], Estimate] = {}
-    sizes, columns = list[float](), champion.rules.presentation.score_columns
-    size_of = champion.rules.presentation.size_of
-    for numbers in batches(len(by_task.known.codes)):
-        batch = replace(by_task, known=by_task.known.take(numbers))
-        imputed = impute_machines(batch, champion, options.when, assume=options.assume)
-        answers = MachineAnswers(imputed, champion, options, measurements)
-        table = answers.predicted.table
-        tasks = table.frame[table.column_of(Tag.TASK)].astype(str)
-        parts.append(ErrorRows.of(table, outputs_of(tasks, tasks.map(target_of))))
-        keys += zip(batch.keys, tasks, strict=True)
-        cells = answers.predicted.completed.cells
-        sizes += [size_of({name: cells[name][row] for name in columns}) for row in range(len(tasks))]
-        for each in answers.list_predictions(parsed.notes):
-            before = predictions.get(each.line, each)  # a machine may stand in two batches
-            predictions[each.line] = replace(before, unpredicted=before.unpredicted + each.unpredicted)
-            of_key |= {(each.line, made.task): made for made in each.estimates if made.target == target_of[made.task]}
-    for place, prediction in predictions.items():
-        for refused in prediction.unpredicted:
-            errors[place] = UserError(f"{placed[place].label} must have an estimate", refused.message)
-    known_errors = champion.calibrated.known if champion.calibrated else None
-    noise = np.inf if known_errors is None else float(np.sqrt(known_errors.levels.noise))
-    for (place, _), size in zip(keys, sizes, strict=True):
-        if not size > 0:
-            errors[place] = UserError(f"a machine must give {' and '.join(columns)}", f"{placed[place].label} has none")
-    usable_rows = np.array([place not in errors and (place, task) in of_key for place, task in keys], dtype=bool)
-    keys = [key for key, keep in zip(keys, usable_rows, strict=True) if keep]
-    if not keys:
-        return None, errors
-    estimates = [of_key[key] for key in keys]
-    spreads = [spread_estimate(each, error_quantiles(each, champion) or (0.0, 1.0), noise) for each in estimates]
-    rows = reduce(ErrorRows.join, parts).take(usable_rows)
-    whole = np.log(np.array(sizes)[usable_rows]).tolist()
-    spreads = [each._replace(middle=each.middle + size) for each, size in zip(spreads, whole, strict=True)]
-    joint = JointScores(spreads, correlate_errors(rows, champion, measurements), seed)
-    row_of = {key: row for row, key in enumerate(keys)}
-    parsed = parsed.take(np.array([place not in errors for place in parsed.keys], dtype=bool))
-    return MachineScores(parsed, row_of, estimates, joint, predictions), errors
+    return replace(parsed, known=known, machines=machines), errors
+
+
+def _add_sizes(side: SuiteAnswers) -> pd.DataFrame:
+    """Return estimates with the number of units of their machine as `size`."""
+    shown, cells = side.champion.rules.presentation, side.predicted.completed.cells
+    sizes = [shown.size_of({name: cells[name][row] for name in shown.score_columns}) for row in side.estimates["row"]]
+    return side.estimates.assign(size=sizes)
+
+
+def _spread_estimates(estimates: Sequence[Estimate], champion: Champion) -> list[Spread]:
+    """Return the spread of every estimate."""
+    calibrated = champion.calibrated
+    noise = float(np.sqrt(calibrated.known.levels.noise)) if calibrated and calibrated.known else np.inf
+    return [
+        spread_estimate(each, error_quantiles(champion, (each.task, each.target)) if calibrated else (0.0, 1.0), noise)
+        for each in estimates
+    ]

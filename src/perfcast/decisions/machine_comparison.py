@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations, permutations
 
 import numpy as np
 import pandas as pd
 
-from perfcast.decisions.criteria import Output, RefusedCandidate, error_quantiles
-from perfcast.inference.bridged import JointAnswers
+from perfcast.decisions.criteria import RefusedCandidate, error_quantiles
 from perfcast.inference.champion import Champion
-from perfcast.inference.champion_pair import BridgedPair, Measured, list_champions, parse_shared
 from perfcast.inference.explain import attribute_difference, list_drivers
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.machine_predictions import MachinePredictions
-from perfcast.inference.predict import MachineAnswers, PredictOptions
-from perfcast.inference.prediction import ESTIMATE, ChampionAnswer, Driver, Estimate, Prediction, name_tasks
+from perfcast.inference.options import PredictOptions
+from perfcast.inference.predict import Answers
+from perfcast.inference.prediction import ESTIMATE, ChampionAnswer, Driver, Prediction, name_tasks
+from perfcast.inference.suite_answers import SuiteAnswers, list_rows
+from perfcast.inference.suites import Measured, Suites, parse_shared
 from perfcast.inference.user_measurements import UserMeasurements
-from perfcast.schema.table import Tag
 from perfcast.uncertainty.conformal import probability_at_least
-from perfcast.uncertainty.levels import ErrorRows, outputs_of, shared_labels
+from perfcast.uncertainty.levels import ErrorRows
 from perfcast.utils.errors import UserError
 
 _LETTERS = "ABCDEFGH"
@@ -82,19 +80,15 @@ class Comparison(ChampionAnswer):
 
 
 def compare_machines(
-    entries: Sequence[MachineEntry],
-    champion: Champion | BridgedPair,
-    options: PredictOptions,
-    *,
-    measurements: Measured = (None,) * 2,
+    entries: Sequence[MachineEntry], suites: Suites, options: PredictOptions, *, measured: Measured = ()
 ) -> Comparison:
-    """Compare machines in every output of one champion or both; user measurements correct all of them.
+    """Compare machines in every output of every suite; user measurements correct all of them.
 
     A machine that cannot be used is refused with the reason.
     Raises: UserError for fewer than two machines or more than `MAX_COMPARED`, and where fewer than two can be used.
     """
     placed = [entry._replace(line=place) for place, entry in enumerate(entries)]
-    sides = [side.numbered() for side in parse_shared(placed, champion)]
+    sides = parse_shared(placed, suites)
     machines = sides[0]
     refusals = machines.refusals
     usable = [entry for place, entry in enumerate(entries) if place not in refusals]
@@ -104,21 +98,21 @@ def compare_machines(
     if not 2 <= count <= MAX_COMPARED:
         fact = f"there {'is 1' if count == 1 else f'are {count}'}"
         if count > len(usable):
-            fact += f", since {champion.rules.typical_values.enumerated} is not given"
+            fact += f", since {suites.rules.typical_values.enumerated} is not given"
         raise UserError(f"2 to {MAX_COMPARED} machines can be compared", fact, "`perfcast rank` orders more")
-    joint = JointAnswers(sides, champion, replace(options, neighbors=0, explain=False), measurements)
-    answer = [prediction for _, prediction in sorted(joint.list_predictions().items())]
-    pairs = [pair for side in reversed(joint.sides) if side for pair in _list_pairs(side, answer)]
+    answers = Answers(sides, suites, replace(options, neighbors=0, explain=False), measured)
+    predictions = answers.predictions
+    pairs = [pair for side in reversed(answers.sides) if side for pair in _list_pairs(side)]
     pairs.sort(key=lambda pair: (pair.first, pair.second))
     notes = [f"{_LETTERS[line]}: {note}" for line, listed in machines.notes.items() for note in listed]
-    if any(each.calibrated and each.calibrated.known is None for each in list_champions(champion)):
+    if any(each.calibrated and each.calibrated.known is None for each in suites):
         notes.append("the correlation of errors is not known: the probabilities take the errors as independent")
-    notes += champion.notices
+    notes += suites.notices
     comparison = Comparison(
-        *champion.identity,
-        month=champion.name_month(options.when),
+        *suites.identity,
+        month=suites.name_month(options.when),
         level=options.level,
-        machines=tuple(replace(each, line=entries[machines.line_of(each.line)].line) for each in answer),
+        machines=tuple(replace(each, line=entries[machines.line_of(key)].line) for key, each in predictions.items()),
         pairs=tuple(pairs),
         notes=tuple(notes),
         refused=tuple(
@@ -127,32 +121,64 @@ def compare_machines(
             if place in refusals
         ),
     )
-    return name_tasks(comparison, champion.rules.names.task_titles)
+    return name_tasks(comparison, suites.rules.names.task_titles)
 
 
-def _list_pairs(side: MachineAnswers, answer: Sequence[Prediction]) -> list[ComparedPair]:
+def _list_pairs(side: SuiteAnswers) -> list[ComparedPair]:
     """Return every pair of machines in every output of one champion."""
-    predictions, champion = side.predicted, side.champion
-    drivers, targets = _find_drivers(predictions, champion), champion.predictor.targets_
-    of_rows = predictions.table.frame[predictions.table.column_of(Tag.TASK)]
-    labels = pd.concat([shared_labels(predictions.table)] * len(targets), ignore_index=True)
-    rows_of_errors = ErrorRows(labels, np.concatenate([outputs_of(of_rows, target) for target in targets]))
-    correlations = correlate_errors(rows_of_errors, champion, side.measurements)
-    lines, tasks = predictions.completed.cells.index.tolist(), of_rows.astype(str).tolist()
-    row_of = {key: row for row, key in enumerate(zip(lines, tasks, strict=True))}
-    by_line = {each.line: {Output.of(estimate): estimate for estimate in each.estimates} for each in answer}
-    pairs = []
-    for first, second in combinations(range(len(answer)), 2):
-        for output, estimate in by_line[first].items():
-            other = by_line[second].get(output)
-            if other and output.task in champion.tasks:
-                rows, number = (row_of[first, output.task], row_of[second, output.task]), targets.index(output.target)
-                places = tuple(number * len(tasks) + row for row in rows)
-                pair = _compare(estimate, other, float(correlations[places]), champion)
-                shares, groups = drivers[rows]
-                listed = list_drivers(shares[:, number], groups)
-                pairs.append(replace(pair, first=_LETTERS[first], second=_LETTERS[second], drivers=listed))
-    return pairs
+    champion, frame = side.champion, side.estimates.reset_index(names="place")
+    frame = frame[frame["message"] == ""]
+    pairs = frame.merge(frame, on=["task", "target"], suffixes=("", "_other"))
+    pairs = pairs[pairs["machine"] < pairs["machine_other"]].reset_index(drop=True)
+    if pairs.empty:
+        return []
+    cells = side.predicted.completed.cells
+    firsts, seconds = (cells.take(pairs[name].to_numpy()) for name in ("row", "row_other"))
+    shares, groups = attribute_difference(firsts, seconds, champion)
+    targets = champion.predictor.targets_
+    drivers = [
+        list_drivers(shares[place, :, targets.index(target)], groups) for place, target in enumerate(pairs["target"])
+    ]
+    pairs["first"] = [_LETTERS[machine] for machine in pairs["machine"]]
+    pairs["second"] = [_LETTERS[machine] for machine in pairs["machine_other"]]
+    pairs["ratio"] = pairs["median"] / pairs["median_other"]
+    names = ["first", "second", "task", "target", "ratio", "low", "high", "probability", "correlation"]
+    rows = list_rows(_add_intervals(pairs, side), names)
+    return [replace(ComparedPair(*row), drivers=each) for row, each in zip(rows, drivers, strict=True)]
+
+
+def _add_intervals(pairs: pd.DataFrame, side: SuiteAnswers) -> pd.DataFrame:
+    """Return pairs with the interval of their ratio, the probability that it is above 1, and the correlation.
+
+    They are None without a calibration.
+    """
+    names = ["low", "high", "probability", "correlation"]
+    if side.champion.calibrated is None:
+        return pairs.assign(**dict.fromkeys(names))
+    correlations = correlate_errors(side.errors, side.champion, side.measurements)
+    correlation = correlations[pairs["place"], pairs["place_other"]]
+    below = _find_spread(pairs["median"] / pairs["low"], pairs["high_other"] / pairs["median_other"], correlation)
+    above = _find_spread(pairs["high"] / pairs["median"], pairs["median_other"] / pairs["low_other"], correlation)
+    ratio = pairs["ratio"].to_numpy()
+    towards_equal = ratio * np.exp(np.where(ratio > 1, below, above))
+    quantiles = [
+        error_quantiles(side.champion, output)
+        for output in pairs[["task", "target"]].itertuples(index=False, name=None)
+    ]
+    probability = [
+        probability_at_least(1.0, middle, end, side.options.level, errors)
+        for middle, end, errors in zip(ratio, towards_equal, quantiles, strict=True)
+    ]
+    return pairs.assign(
+        low=ratio * np.exp(-below), high=ratio * np.exp(above), probability=probability, correlation=correlation
+    )
+
+
+def _find_spread(first: pd.Series, second: pd.Series, correlation: np.ndarray) -> np.ndarray:
+    """Return the half widths of differences of two logarithms from the factors of both and their correlations, (n,)."""
+    first_log, second_log = (np.log(each.to_numpy(dtype=float)) for each in (first, second))
+    variance = first_log**2 + second_log**2 - 2 * correlation * first_log * second_log
+    return np.asarray(np.maximum(np.sqrt(np.maximum(variance, 0.0)), _MIN_SPREAD))
 
 
 def correlate_errors(rows: ErrorRows, champion: Champion, measurements: UserMeasurements | None) -> np.ndarray:
@@ -160,40 +186,3 @@ def correlate_errors(rows: ErrorRows, champion: Champion, measurements: UserMeas
     calibrated = champion.calibrated
     known = measurements.known if measurements else calibrated.known if calibrated else None
     return np.eye(len(rows.outputs)) if known is None else known.correlations(rows)
-
-
-def _compare(first: Estimate, second: Estimate, correlation: float, champion: Champion) -> ComparedPair:
-    ratio = first.median / second.median
-    pair = ComparedPair("", "", first.task, first.target, ratio, None, None, None, None)
-    errors = error_quantiles(first, champion)
-    if errors is None or second.low is None or second.high is None or first.low is None or first.high is None:
-        return pair
-    below = _find_spread(first.median / first.low, second.high / second.median, correlation)
-    above = _find_spread(first.high / first.median, second.median / second.low, correlation)
-    towards_equal = below if ratio > 1 else above
-    return replace(
-        pair,
-        low=ratio * float(np.exp(-below)),
-        high=ratio * float(np.exp(above)),
-        probability=probability_at_least(1.0, ratio, ratio * float(np.exp(towards_equal)), first.level, errors),
-        correlation=correlation,
-    )
-
-
-def _find_spread(first: float, second: float, correlation: float) -> float:
-    """Return the half width of a difference of two logarithms from the factors of both and their correlation."""
-    first_log, other = float(np.log(first)), float(np.log(second))
-    return max(float(np.sqrt(max(first_log**2 + other**2 - 2 * correlation * first_log * other, 0.0))), _MIN_SPREAD)
-
-
-def _find_drivers(
-    predictions: MachinePredictions, champion: Champion
-) -> Mapping[tuple[int, int], tuple[np.ndarray, list[str]]]:
-    """Return for every pair of rows of one task the share of every group, (groups, targets), and the groups."""
-    cells = predictions.completed.cells
-    tasks = cells[champion.task].tolist()
-    lines = cells.index.tolist()
-    pairs = [(a, b) for a, b in permutations(range(len(tasks)), 2) if tasks[a] == tasks[b] and lines[a] < lines[b]]
-    firsts, seconds = (cells.take(np.array(rows)) for rows in zip(*pairs, strict=True))
-    shares, groups = attribute_difference(firsts, seconds, champion)
-    return {pair: (shares[place], groups) for place, pair in enumerate(pairs)}

@@ -11,13 +11,13 @@ import pandas as pd
 
 from perfcast.inference.cells import ASSUMED
 from perfcast.inference.champion import Champion
-from perfcast.inference.champion_pair import BridgedPair, list_champions
 from perfcast.inference.explain import describe_neighbor, find_neighbors, name_machine
 from perfcast.inference.imputation import impute_machines
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.machine_predictions import MachinePredictions
 from perfcast.inference.parse import ParsedMachines, parse_machines
 from perfcast.inference.prediction import Answer, Neighbor, name_tasks
+from perfcast.inference.suites import Suites
 from perfcast.schema.display_names import column_label
 from perfcast.schema.table import Kind, Role, Tag, select
 from perfcast.utils.errors import UserError
@@ -98,18 +98,18 @@ class NearestMachines(Answer):
 
 def find_nearest(
     entries: Sequence[MachineEntry],
-    champions: Champion | BridgedPair,
+    suites: Suites,
     *,
     count: int = 10,
     tasks: Sequence[str] = (),
     assume: bool = True,
 ) -> NearestMachines:
-    """Find the measured results of one champion, or of both of a pair, that are nearest to every machine.
+    """Find the measured results of every suite that are nearest to every machine.
 
     Raises: UserError for the first machine that cannot be used; see `find_nearest_machines`.
     """
     by_machine: dict[tuple[int, str], NearestResults] = {}
-    for champion in reversed(list_champions(champions)):
+    for champion in reversed(suites):
         known = [task for task in tasks if task in champion.tasks]
         if known or not tasks:
             parsed = parse_machines(entries, champion)

@@ -23,14 +23,13 @@ from perfcast.decisions.criteria import (
     weighted_score,
 )
 from perfcast.decisions.first_place import find_first_places
-from perfcast.inference.bridged import predict_sides
 from perfcast.inference.champion import Champion
-from perfcast.inference.champion_pair import BridgedPair, Measured, list_champions, parse_shared
 from perfcast.inference.imputation import hold_equal
 from perfcast.inference.machine_files import EXTRAS, PRICE, WATTS, MachineEntry
 from perfcast.inference.machine_predictions import complete_machines
+from perfcast.inference.options import PredictOptions
 from perfcast.inference.parse import ParsedMachines
-from perfcast.inference.predict import PredictOptions
+from perfcast.inference.predict import answer_machines
 from perfcast.inference.prediction import (
     ESTIMATE,
     OK,
@@ -42,6 +41,7 @@ from perfcast.inference.prediction import (
     name_carried,
 )
 from perfcast.inference.rules.presentation import DerivedOutput
+from perfcast.inference.suites import Measured, Suites, parse_shared
 from perfcast.uncertainty.conformal import joint_bounds
 from perfcast.utils.errors import UserError
 
@@ -125,11 +125,11 @@ class Ranking(ChampionAnswer):
 
 def rank_machines(
     entries: Sequence[MachineEntry],
-    champion: Champion | BridgedPair,
+    suites: Suites,
     request: RankingRequest,
     options: PredictOptions | None = None,
     *,
-    measurements: Measured = (None, None),
+    measured: Measured = (),
     strict: bool = False,
     progress: bool = False,
 ) -> Ranking:
@@ -144,24 +144,24 @@ def rank_machines(
     """
     strict = strict or len(entries) == 1
     options = replace(options or PredictOptions(), neighbors=0, explain=False)
-    (machines, *others), candidates, refusals = _read_candidates(entries, champion, strict=strict)
-    first = list_champions(champion)[0]
+    (machines, *others), candidates, refusals = _read_candidates(entries, suites, strict=strict)
+    first, rules = suites.first, suites.rules
     machines, held = hold_equal(machines, first) if options.assume and not others else (machines, ())
     candidates |= complete_facts(machines, candidates, first, assume=options.assume)
-    by_key = predict_sides([machines, *others], champion, options, measurements, progress=progress)
-    predictions = list(by_key.values())
+    batches = answer_machines([machines, *others], suites, options, measured, progress=progress)
+    predictions = [prediction for answers in batches for prediction in answers.predictions.values()]
     ranked = []
     for prediction in predictions:
         try:
-            ranked.append(_evaluate(prediction, candidates[prediction.line], request, champion))
+            ranked.append(_evaluate(prediction, candidates[prediction.line], request, suites))
         except UserError as error:
             if strict:
                 raise
             refusals[machines.line_of(prediction.line)] = error
-    ranked = sort_candidates(ranked, request, lower_is_better=champion.rules.presentation.lower_is_better)
+    ranked = sort_candidates(ranked, request, lower_is_better=rules.presentation.lower_is_better)
     # a candidate is refused for a task without an estimate that the request reads
     unread = {each.message for prediction in predictions for each in prediction.unpredicted}
-    common = [note for each in measurements if each for note in each.notes]
+    common = [note for each in measured if each for note in each.notes]
     common = list(dict.fromkeys([*find_shared_notes([each.notes for each in predictions]), *common]))
     notes_of, left_out = {each.line: each.notes for each in predictions}, unread.union(common)
     notes = [f"{each.name}: {note}" for each in ranked for note in notes_of[each.line] if note not in left_out]
@@ -172,22 +172,22 @@ def rank_machines(
     estimates = [each for prediction in predictions for each in prediction.estimates]
     units = {each.unit for each in estimates if Output.of(each) in request.weights}
     names, tasks = Counter(each.name for each in ranked), Counter(output.task for output in request.weights)
-    titles = {output: champion.rules.names.task_titles.get(output.task, output.task) for output in request.weights}
+    titles = {output: rules.names.task_titles.get(output.task, output.task) for output in request.weights}
     lines = {each.line: machines.line_of(each.line) for each in ranked}
     by_line = {entry.line: entry for entry in entries}
     first_places: Sequence[float | None] = [None] * len(ranked)
     # a line that stands for several machines has no joint score, and neither have two suites
-    if isinstance(champion, Champion) and len(set(lines.values())) == len(lines):
+    if len(suites) == 1 and len(set(lines.values())) == len(lines):
         placed = [(by_line[lines[each.line]], each.value, each.score) for each in ranked]
-        first_places = find_first_places(placed, champion, request, options, measurements[0])
+        first_places = find_first_places(placed, suites, request, options, measured)
     listed = []
     for rank, (each, share) in enumerate(zip(ranked, first_places, strict=True), start=1):
         line = lines[each.line]
         name = f"{each.name} (line {line})" if names[each.name] > 1 else each.name
         listed.append(replace(each, rank=rank, line=line, name=name, probability_first=share, carried=carried[line]))
     return Ranking(
-        *champion.identity,
-        month=champion.name_month(options.when),
+        *suites.identity,
+        month=suites.name_month(options.when),
         by=request.criterion.text,
         ascending=request.criterion.ascending,
         level=options.level,
@@ -196,11 +196,11 @@ def rank_machines(
             for output, weight in request.weights.items()
         },
         unit=units.pop() if len(units) == 1 else "",
-        targets=tuple(each.describe(champion) for each in request.constraints),
+        targets=tuple(each.describe(suites) for each in request.constraints),
         sure=request.sure if request.constraints else None,
-        price_head=champion.rules.presentation.price_head,
+        price_head=rules.presentation.price_head,
         candidates=tuple(listed),
-        notes=(*held, *notes, *_list_notes(ranked, request, champion), *common),
+        notes=(*held, *notes, *_list_notes(ranked, request, suites), *common),
         refused=tuple(
             RefusedCandidate(entry.line, entry.label, str(refusals[entry.line]), carried[entry.line])
             for entry in entries
@@ -210,7 +210,7 @@ def rank_machines(
 
 
 def _read_candidates(
-    entries: Sequence[MachineEntry], champion: Champion | BridgedPair, *, strict: bool
+    entries: Sequence[MachineEntry], suites: Suites, *, strict: bool
 ) -> tuple[list[ParsedMachines], dict[int, Candidate], dict[int, UserError]]:
     """Return the machines that can be used, by champion, the candidates by key, and the errors of others by line."""
     candidates: dict[int, Candidate] = {}
@@ -223,11 +223,11 @@ def _read_candidates(
                 raise
             refusals[entry.line] = error
     usable = [entry for entry in entries if entry.line in candidates]
-    sides = parse_shared(usable, champion, strict=strict)
+    sides = parse_shared(usable, suites, strict=strict)
     batch = sides[0]
     refusals |= batch.refusals
     lines = Counter(map(batch.line_of, batch.keys))
-    column = champion.rules.typical_values.enumerated
+    column = suites.rules.typical_values.enumerated
     for entry in usable:
         if lines[entry.line] > 1 and candidates[entry.line].price is not None:
             requirement, fact = f"a candidate with a price must give {column}", f"{entry.label} has none"
@@ -278,10 +278,8 @@ def complete_facts(
     return facts
 
 
-def _evaluate(
-    prediction: Prediction, candidate: Candidate, request: RankingRequest, champion: Champion | BridgedPair
-) -> Ranked:
-    name, shown, criterion = candidate.name or prediction.machine, champion.rules.presentation, request.criterion
+def _evaluate(prediction: Prediction, candidate: Candidate, request: RankingRequest, suites: Suites) -> Ranked:
+    name, shown, criterion = candidate.name or prediction.machine, suites.rules.presentation, request.criterion
     for limit in request.limits:
         limit.check(candidate, name)
     read = {*request.weights, *(each.output for each in request.constraints), *criterion.exponents}
@@ -293,7 +291,7 @@ def _evaluate(
     if not (size := shown.size_of(candidate.cells)) > 0:
         raise UserError(f"a machine must give {' and '.join(shown.score_columns)}", f"{name} has none")
     estimates = {output: each.times(size) for output, each in estimates.items()} if size != 1 else estimates
-    shares = tuple(each.probability(estimates[each.output], champion) for each in request.constraints)
+    shares = tuple(each.probability(estimates[each.output], suites) for each in request.constraints)
     least, most = joint_bounds(shares) if shares else (None, None)
     price = candidate.price
     if price is not None:
@@ -339,8 +337,8 @@ def _evaluate(
     return replace(ranked, value=value.median, value_low=value.low, value_high=value.high)
 
 
-def _list_notes(ranked: Sequence[Ranked], request: RankingRequest, champion: Champion | BridgedPair) -> list[str]:
-    shown = champion.rules.presentation
+def _list_notes(ranked: Sequence[Ranked], request: RankingRequest, suites: Suites) -> list[str]:
+    shown = suites.rules.presentation
     notes = list(filter(None, [shown.size_note]))
     notes += [f"{limit.describe()}: candidates beyond it are refused" for limit in request.limits]
     assumed = sum(candidate.watts_assumed for candidate in ranked)
@@ -356,4 +354,4 @@ def _list_notes(ranked: Sequence[Ranked], request: RankingRequest, champion: Cha
         notes.append(f"price: the given one of an hour x {' x '.join(shown.price_columns)}")
     if any(candidate.cost is not None for candidate in ranked):
         notes.append(request.describe_cost())
-    return [*notes, *champion.notices]
+    return [*notes, *suites.notices]

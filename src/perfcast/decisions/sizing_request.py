@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from perfcast.decisions.criteria import Output, join_thousands, read_output
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import COUNT, OF_FLEETS, UTILIZATION, MachineEntry
+from perfcast.inference.suites import Suites
 from perfcast.utils.errors import UserError
 
 MAX_COUNT = 1_000_000
@@ -80,17 +81,18 @@ def read_sizing(champion: Champion, mix: str | Mapping[str, float] = "", **optio
 
 
 def _read_mix(mix: str | Mapping[str, float], champion: Champion) -> dict[Output, float]:
+    suites = Suites(champion)
     ending = champion.rules.presentation.throughput_ending
     useful = [task for task in champion.tasks if task.endswith(ending)]
     if not useful:
         raise UserError("a fleet is sized by scores that machines add up to", f"those of {champion.dataset} do not")
     if not mix:
-        return {read_output(task, champion, "--mix"): 1 / len(useful) for task in useful}
+        return {read_output(task, suites, "--mix"): 1 / len(useful) for task in useful}
     pieces = [piece if ":" in piece else f"{piece}:1" for piece in mix.split(",")] if isinstance(mix, str) else ()
     given = [piece.rpartition(":")[::2] for piece in pieces] if isinstance(mix, str) else mix.items()
     shares: dict[Output, float] = {}
     for name, share in given:
-        output = read_output(name.strip(), champion, "--mix")
+        output = read_output(name.strip(), suites, "--mix")
         if output.task in {each.task for each in shares}:
             fact = f"it is {str(mix)[:80]!r}"
             raise UserError("--mix must be TASK:SHARE,TASK:SHARE with every task once", fact, f"such as {useful[0]}:1")

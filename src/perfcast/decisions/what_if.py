@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import zip_longest
 from typing import Any
 
 import pandas as pd
@@ -12,9 +13,9 @@ import pandas as pd
 from perfcast.decisions.criteria import Output
 from perfcast.decisions.variants import VariedField, make_variants, read_varied_fields
 from perfcast.inference.champion import Champion
-from perfcast.inference.champion_pair import BridgedPair, Measured, list_champions
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.predict import PredictOptions, predict_machines
+from perfcast.inference.options import PredictOptions
+from perfcast.inference.predict import answer_machines
 from perfcast.inference.prediction import (
     ESTIMATE,
     ChampionAnswer,
@@ -23,6 +24,7 @@ from perfcast.inference.prediction import (
     join_names,
     name_tasks,
 )
+from perfcast.inference.suites import Measured, Suites
 from perfcast.inference.user_measurements import UserMeasurements
 from perfcast.utils.errors import UserError
 
@@ -87,22 +89,22 @@ class Grid(ChampionAnswer):
 def predict_grids(
     entry: MachineEntry,
     vary: Sequence[str],
-    champions: Champion | BridgedPair,
+    suites: Suites,
     tasks: Sequence[str] = (),
     options: PredictOptions | None = None,
     *,
-    measurements: Measured = (None, None),
+    measured: Measured = (),
     progress: bool = False,
 ) -> Grid:
-    """Predict every combination of the fields that texts vary by every champion that has one of the tasks.
+    """Predict every combination of the fields that texts vary by every suite that has one of the tasks.
 
-    Each champion assumes what its own results have. See `predict_grid`.
+    Each suite assumes what its own results have. See `predict_grid`.
     """
     grids = [
         predict_grid(
             entry, read_varied_fields(vary, each.fields), each, tasks, options, measurements=known, progress=progress
         )
-        for each, known in zip(list_champions(champions), measurements, strict=False)
+        for each, known in zip_longest(suites, measured)
         if not tasks or not {*tasks}.isdisjoint(each.tasks)
     ]
     return reduce(_join_grids, grids)
@@ -136,15 +138,15 @@ def predict_grid(
 ) -> Grid:
     """Predict every combination; see `make_variants` for what stays constant.
 
-    User measurements correct every prediction, see `predict_machines`.
+    User measurements correct every prediction.
     Raises: UserError when the machine cannot be used, or every combination is impossible.
     """
     if not varied:
         raise UserError("something must be varied", "there is no --vary", "such as --vary cores=64..192:16")
     options = replace(options or PredictOptions(), tasks=tuple(tasks), neighbors=0, explain=False)
     made = make_variants(entry, varied, champion)
-    answer = predict_machines(made.machines, champion, options, measurements, progress=progress)
-    predictions = {each.line: each for each in answer.machines}
+    batches = answer_machines([made.machines], Suites(champion), options, [measurements], progress=progress)
+    predictions = {key: prediction for answers in batches for key, prediction in answers.predictions.items()}
     if not predictions:
         raise UserError("at least one combination must be possible", f"none is: {next(iter(made.reasons.values()))}")
     combinations = []

@@ -25,7 +25,9 @@ from perfcast.inference.bridge import Bridge
 from perfcast.inference.champion import Champion
 from perfcast.inference.champion_files import load_champion
 from perfcast.inference.machine_files import make_entry
-from perfcast.inference.predict import PredictOptions, predict_batch
+from perfcast.inference.options import PredictOptions
+from perfcast.inference.predict import predict_machines
+from perfcast.inference.suites import Suites
 from perfcast.schema.table import Kind, Role, Table, Tag
 from perfcast.schema.table_files import read_parquet
 from perfcast.sources.bounded_files import MAGIC, kind_by_content
@@ -212,7 +214,7 @@ def _check_history(earlier: pd.DataFrame, table: pd.DataFrame, origin: str) -> N
 def _answer(champion: Champion, names: list[str]) -> pd.DataFrame:
     """Return estimate, low and high of the usual machine of every entity that a champion knows, by `_KEYS`."""
     entries = [make_entry(number, name, {champion.named_field: name}) for number, name in enumerate(names)]
-    frame = predict_batch(entries, champion, PredictOptions(neighbors=0, explain=False)).to_frame()
+    frame = predict_machines(entries, Suites(champion), PredictOptions(neighbors=0, explain=False)).to_frame()
     answers = frame.dropna(subset="estimate").drop_duplicates(_KEYS).set_index(_KEYS)
     return answers[["estimate", "low", "high"]].astype(float)
 

@@ -117,7 +117,7 @@ def hold_equal(machines: ParsedMachines, champion: Champion) -> tuple[ParsedMach
             stated = [replace(each, cells={name: value, **each.cells}) for each in parsed]
             held = stack_machines(stated, champion, expand=False)
             if not held.refusals:
-                machines = replace(held, refusals=machines.refusals)
+                machines = replace(held.with_keys(machines.keys), refusals=machines.refusals)
                 notes.append(f"{name}: {value} is assumed for all candidates that state none")
                 break
         else:

@@ -155,10 +155,11 @@ class ParsedMachines:
         """Return some machines, by numbers (m,) int or flags (n,) bool."""
         return replace(self, known=self.known.take(rows))
 
-    def numbered(self) -> Self:
-        """Return the batch with the number of every machine, from 0, as its key."""
-        known = CompletedMachines(self.known.numbered, self.known.codes)
-        return replace(self, known=known, machines=dict(enumerate(self.machines[key] for key in self.keys)))
+    def with_keys(self, keys: Sequence[int]) -> Self:
+        """Return the batch with other keys, in the order of the machines."""
+        known = CompletedMachines(Cells(self.cells, np.array(keys, dtype=int)), self.known.codes)
+        machines = (self.machines[key] for key in self.keys)
+        return replace(self, known=known, machines=dict(zip(keys, machines, strict=True)))
 
     def for_tasks(self, tasks: Sequence[str], champion: Champion) -> Self:
         """Return every machine once for each of some tasks."""

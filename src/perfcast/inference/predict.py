@@ -1,353 +1,222 @@
-"""Predict the results of described machines with the champion of a dataset."""
+"""Predict described machines: parse them, answer them in batches by every champion, and list what each line gets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
-from datetime import date
-from types import MappingProxyType
-from typing import NamedTuple
+from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
-from perfcast.inference.cells import ASSUMED, MEASURED
-from perfcast.inference.champion import Champion
-from perfcast.inference.explain import Explainer
-from perfcast.inference.imputation import ImputedMachines, impute_machines
-from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.machine_predictions import MachinePredictions
-from perfcast.inference.parse import ParsedMachines, parse_batch
-from perfcast.inference.prediction import (
-    MAX_RATIO,
-    NEVER,
-    OK,
-    REFUSED,
-    DerivedValue,
-    Estimate,
-    Prediction,
-    Predictions,
-    Unpredicted,
-    cap_trust,
-    derive_values,
-    is_too_wide,
-    list_outside,
-    name_tasks,
-    rate_trust,
-)
-from perfcast.inference.user_measurements import UserMeasurements
-from perfcast.schema.table import Role, Tag, select
-from perfcast.uncertainty.conformal import LEVEL
-from perfcast.uncertainty.levels import ErrorRows, outputs_of
-from perfcast.utils.errors import UserError
+from perfcast.inference.options import PredictOptions
+from perfcast.inference.parse import ParsedMachines
+from perfcast.inference.prediction import OK, REFUSED, Prediction, Predictions, Ratio, name_tasks
+from perfcast.inference.suite_answers import SuiteAnswers, list_rows
+from perfcast.inference.suites import Measured, Suites, parse_suites
+from perfcast.schema.table import Role, select
 from perfcast.utils.progress import show_progress
 
-_MAX_NAMED = 8
-"""Names of measured entities up to which a refusal lists them."""
 BATCH_SIZE = 500
 """Machines that are predicted together, so that many machines fit in memory."""
 
 
-@dataclass(frozen=True)
-class PredictOptions:
-    """Options of a prediction.
-
-    `when`: month of the measurement (None: see `Champion.find_month`). `assume`: whether usual values are imputed.
-    `neighbors`: number of measured results shown. `explain`: whether to add values and the basis, with `drivers` those
-    and the typical machine as well. `tasks`: those with an answer; none means all.
-    """
-
-    level: float = LEVEL
-    when: pd.Timestamp | None = None
-    assume: bool = True
-    neighbors: int = 3
-    explain: bool = True
-    drivers: bool = True
-    tasks: tuple[str, ...] = ()
-
-
-def make_options(
-    *,
-    level: float | None = None,
-    when: str | date | None = None,
-    assume: bool = True,
-    neighbors: int = PredictOptions.neighbors,
-    explain: bool = True,
-    prefix: str = "",
-) -> PredictOptions:
-    """Return the options of a request of a user: commands, HTTP, Python and MLflow have these defaults.
-
-    Args: `level` is LEVEL without a value; `prefix` stands before the names in messages.
-    Raises: UserError for a level or a month that cannot be.
-    """
-    checked = check_level(LEVEL if level is None else level, f"{prefix}level")
-    return PredictOptions(checked, read_month(when, f"{prefix}when"), assume, neighbors, explain)
-
-
-def read_month(when: str | date | None, name: str = "when") -> pd.Timestamp | None:
-    """Return the month of a measurement, as `2026-03` or a date; None stays.
-
-    Raises: UserError, which names the option `name`, when it is no month.
-    """
-    if when is None:
-        return None
-    text = f"{when:%Y-%m}" if isinstance(when, date) else when
-    if not isinstance(text, str) or not is_month(text):
-        raise UserError(f"{name} must be {MONTH}", f"it is {when!r}")
-    return pd.Timestamp(when)
-
-
-def check_level(level: float, name: str = "level") -> float:
-    """Return the level of intervals. Raises: UserError, which names the option `name`, unless it is inside 0 to 1."""
-    if isinstance(level, bool) or not isinstance(level, (int, float)) or not 0 < level < 1:
-        fact = f"it is {level:g}" if isinstance(level, (int, float)) else f"it is {level!r}"
-        raise UserError(f"{name} must be between 0 and 1", fact, "0.9 means 90 %")
-    return float(level)
-
-
-def predict_batch(
+def predict_machines(
     entries: Sequence[MachineEntry],
-    champion: Champion,
+    suites: Suites,
     options: PredictOptions,
-    measurements: UserMeasurements | None = None,
+    measured: Measured = (),
     *,
     strict: bool = False,
     progress: bool = False,
 ) -> Predictions:
-    """Predict every machine that can be used, see `predict_machines`; the others are refused with their reason.
+    """Predict every machine that a champion can use for its task, or for all tasks where it names none.
 
-    Raises: see `parse_batch`.
+    A machine that no champion can use is refused with the reason, and one that one of several cannot use has a note.
+    User measurements correct all predictions. `progress` shows a bar on a terminal.
+    Raises: see `parse_suites`.
     """
-    machines = parse_batch(entries, champion, strict=strict, asks_capacity=True)
-    answer = predict_machines(machines, champion, options, measurements, progress=progress)
+    sides = parse_suites(entries, suites, strict=strict, asks_capacity=True)
     by_line: dict[int, list[Prediction]] = {entry.line: [] for entry in entries}
-    for prediction in answer.machines:
-        line = machines.machines[prediction.line].line
-        by_line[line].append(replace(prediction, line=line))
+    for answers in answer_machines(sides, suites, options, measured, progress=progress):
+        for key, prediction in answers.predictions.items():
+            by_line[answers.line_of(key)].append(prediction)
+    listed = []
     for entry in entries:
-        if entry.line in machines.refusals:
-            message = str(machines.refusals[entry.line])
-            by_line[entry.line] = [Prediction(entry.line, entry.label, (), status=REFUSED, message=message)]
-    listed = tuple(replace(each, carried=entry.plain_carried) for entry in entries for each in by_line[entry.line])
-    return replace(answer, machines=name_tasks(listed, champion.rules.names.task_titles))
+        refusals = [side.refusals.get(entry.line) for side in sides]
+        made = by_line[entry.line]
+        if all(refusals):
+            made = [Prediction(entry.line, entry.label, (), status=REFUSED, message=str(refusals[0]))]
+        notes = _note_absent(entry, suites, refusals) if not (options.tasks or all(refusals)) else []
+        listed += [
+            replace(each, line=entry.line, notes=(*each.notes, *notes), carried=entry.plain_carried) for each in made
+        ]
+    answer = Predictions(
+        *suites.identity,
+        tuple(listed),
+        features=len(select(suites.first.predictor.columns_, role=Role.FEATURE)),
+        bases=suites.bases,
+        month=suites.name_month(options.when),
+    )
+    return name_tasks(answer, suites.rules.names.task_titles)
 
 
-def predict_machines(
-    machines: ParsedMachines,
-    champion: Champion,
-    options: PredictOptions = PredictOptions(),
-    measurements: UserMeasurements | None = None,
+def _note_absent(entry: MachineEntry, suites: Suites, refusals: Sequence[object]) -> list[str]:
+    """Return which champions have no answer about a machine; one that names a task asks a single one."""
+    if any(name.strip().lower() in ("task", suites.first.task) for name in entry.values):
+        return []
+    pairs = zip(suites, refusals, strict=True)
+    return [f"{each.dataset} has no answer: {refusal}" for each, refusal in pairs if refusal]
+
+
+def answer_machines(
+    sides: Sequence[ParsedMachines],
+    suites: Suites,
+    options: PredictOptions,
+    measured: Measured = (),
     *,
     progress: bool = False,
-) -> Predictions:
-    """Predict every machine for its task, or for all tasks where it names none, in batches.
-
-    A task has predictions for the targets that it was measured in, see `Predictor`; user measurements correct all
-    predictions. `progress` shows a bar on a terminal.
-    """
-    predictions: list[Prediction] = []
-    notes = {key: machine.notes for key, machine in machines.machines.items()}
-    for rows in batches(len(machines.known.codes), progress=progress):
-        batch = replace(machines, known=machines.known.take(rows))
-        imputed = impute_machines(batch, champion, options.when, assume=options.assume)
-        predictions += MachineAnswers(imputed, champion, options, measurements).list_predictions(notes)
-    inputs = select(champion.predictor.columns_, role=Role.FEATURE)
-    return Predictions(
-        *champion.identity,
-        tuple(predictions),
-        len(inputs),
-        bases=(champion.basis,),
-        month=champion.name_month(options.when),
-    )
+) -> Iterator[Answers]:
+    """Yield the answers about machines in batches. Args: `sides` are the machines as each champion reads them."""
+    keys = np.array(sorted({key for side in sides for key in side.keys}), dtype=int)
+    with show_progress() if progress else nullcontext() as show:
+        for start in range(0, len(keys), BATCH_SIZE):
+            if show is not None:
+                show("machines", start, len(keys))
+            chosen = keys[start : start + BATCH_SIZE]
+            batch = [side.take(np.isin(side.keys, chosen)) for side in sides]
+            yield Answers(batch, suites, options, measured)
 
 
-class Correction(NamedTuple):
-    """Addition of known errors to the logarithms of the predictions of a target, and their factor of the widths.
+class Answers:
+    """Answers of several champions about a batch of machines.
 
-    `later` is the addition of results after training alone. Shapes: (n,) each.
-    """
-
-    shift: np.ndarray
-    narrowing: np.ndarray
-    later: np.ndarray
-
-
-class MachineAnswers:
-    """Answers about completed machines: `predicted` by `champion`, with the `corrections` by target.
-
-    `is_corrected` is whether user measurements are part of the corrections.
+    Args: `machines` are those of every champion, which may have other ones; keys are common.
     """
 
     def __init__(
         self,
-        imputed: ImputedMachines,
-        champion: Champion,
+        machines: Sequence[ParsedMachines],
+        suites: Suites,
         options: PredictOptions,
-        measurements: UserMeasurements | None = None,
+        measured: Measured = (),
     ) -> None:
-        self.imputed, self.champion, self.options, self.measurements = imputed, champion, options, measurements
-        self.predicted = predicted = MachinePredictions(imputed, champion)
-        self.explainer = Explainer(
-            predicted,
-            champion,
-            neighbors=options.neighbors,
-            explain=options.explain,
-            drivers=options.explain and options.drivers,
-        )
-        self.is_corrected = measurements is not None
-        self.corrections = [self._correct(number) for number in range(len(champion.predictor.targets_))]
+        self._machines, self._suites = machines, suites
+        known = [*measured, *[None] * len(suites)]
+        self.sides = [
+            SuiteAnswers(batch, champion, options, known[place]) if batch.keys else None
+            for place, (batch, champion) in enumerate(zip(machines, suites, strict=True))
+        ]
+        self._unmoved = self._carry_measurements()
 
-    def _correct(self, number: int) -> Correction:
-        """Return the correction of the predictions of a target."""
-        predicted, measurements = self.predicted, self.measurements
-        later, narrowing = self.explainer.find_later(number)
-        if measurements is None:
-            return Correction(later, narrowing, later)
-        table, target = predicted.table, self.champion.predictor.targets_[number]
-        outputs = outputs_of(table.frame[table.column_of(Tag.TASK)], target)
-        beyond, narrowed = measurements.known.predict(ErrorRows.of(table, outputs))
-        shift, narrowed = later + beyond, np.minimum(narrowing, narrowed)
-        of_other_tasks = ~np.isin(outputs, measurements.outputs)
-        away = of_other_tasks & self.explainer.moves_away(predicted.medians[:, number], shift, target)
-        return Correction(np.where(away, later, shift), np.where(away, narrowing, narrowed), later)
+    def line_of(self, key: int) -> int:
+        """Return the line of a machine."""
+        return next(side.line_of(key) for side in self._machines if key in side.machines)
 
-    def list_predictions(self, notes: Mapping[int, tuple[str, ...]] = MappingProxyType({})) -> list[Prediction]:
-        """Return the predictions in the order of the machines; `notes` by key are added."""
-        by_line: dict[int, list[tuple[int, Estimate]]] = {}
-        for row, estimate in _estimate(self):
-            by_line.setdefault(int(self.predicted.completed.cells.index[row]), []).append((row, estimate))
-        shared_notes = self.measurements.notes if self.measurements else ()
-        return [_answer(line, made, self, (*notes.get(line, ()), *shared_notes)) for line, made in by_line.items()]
+    @cached_property
+    def estimates(self) -> pd.DataFrame:
+        """The rows of `SuiteAnswers.estimates` of all champions that have an answer, those of the newest suite first.
 
+        Where a suite rests on another one, `base_task` is the task of the base, and `ratio` the estimate over that of
+        the base, from `ratio_low` to `ratio_high`; they are missing where there is none. What is assumed, and what the
+        base errs, is in both, so the ratio has the width of the estimate.
+        """
+        frames = [side.estimates for side in reversed(self.sides) if side]
+        frame = pd.concat(frames, ignore_index=True)
+        frame = frame[frame["message"] == ""].reset_index(drop=True)
+        if not (base_tasks := self._suites.base_tasks):
+            return frame
+        frame["base_task"] = frame["task"].map(base_tasks)
+        base = frame.drop_duplicates(["machine", "task"]).set_index(["machine", "task"])[["median", "target"]]
+        base = base.rename(columns={"median": "base", "target": "base_target"})
+        frame = frame.join(base, on=["machine", "base_task"])
+        for name, end in (("ratio", "median"), ("ratio_low", "low"), ("ratio_high", "high")):
+            frame[name] = frame[end].astype(float) / frame["base"]
+        return frame
 
-def _answer(
-    line: int, made: Sequence[tuple[int, Estimate]], answers: MachineAnswers, notes: tuple[str, ...]
-) -> Prediction:
-    """Return the prediction of one machine from its estimates by row, with `notes` after those of its own."""
-    predicted, champion = answers.predicted, answers.champion
-    estimates, refusals = list[Estimate](), list[Unpredicted]()
-    for row, each in made:
-        if row in predicted.impossible:
-            reason = f"{each.task} cannot be predicted: {predicted.impossible[row]}"
-            refusals.append(Unpredicted(each.task, each.target, reason))
-            continue
-        is_share = bool(np.isfinite(predicted.highest[row])) or each.unit.startswith("share")
-        if reason := explain_refusal(each, champion, is_share=is_share):
-            refusals.append(Unpredicted(each.task, each.target, reason))
-        else:
-            estimates.append(each)
-    described = answers.explainer.describe([row for row, _ in made])
-    cells = {column: values[made[0][0]] for column, values in predicted.completed.cells.items()}
-    scores = {each.task: (each.median, each.low, each.high) for each in estimates}
-    origins = predicted.completed.has_origin(ASSUMED, MEASURED)[made[0][0]].tolist()
-    assumed = [column for column, is_assumed in zip(cells, origins, strict=True) if is_assumed]
-    shown = champion.rules.presentation
-    further = (*shown.list_assumed_notes(cells, assumed), *shown.list_completed_notes(cells))
-    derived, wide = derive_values(shown.derived, scores, cells)
-    further = (*further, *wide)
-    kinds = [kind for kind in champion.rules.limits.list_kinds(cells) if not champion.has_measured(kind, cells)]
-    if kinds:
-        further = (f"never measured: {', '.join(kinds)}", *further)
-        estimates = [replace(each, trust=NEVER) for each in estimates]
-    if reason := champion.limit_trust(cells):
-        estimates = [replace(each, trust=cap_trust(each.trust, reason)) for each in estimates]
-    reasons = [each.message for each in refusals]
-    formula = " x ".join(("estimate", *shown.score_columns))
-    size = shown.size_of(cells) if shown.score_columns else 0.0
-    totals = [
-        DerivedValue(f"{each.task} of the whole machine", each.median, each.low, each.high, each.unit, formula)
-        for each in (each.times(size) for each in estimates if size > 0)
-    ]
-    outside = list_outside(name_tasks(tuple(estimates), champion.rules.names.task_titles))
-    return Prediction(
-        line,
-        **described,
-        estimates=tuple(estimates),
-        notes=(*outside, *(reasons if estimates else ()), *further, *notes),
-        status=OK if estimates else REFUSED,
-        message="" if estimates else "; ".join(reasons),
-        derived=(*derived, *totals),
-        unpredicted=tuple(refusals),
-    )
-
-
-def explain_refusal(estimate: Estimate, champion: Champion, *, is_share: bool) -> str:
-    """Return why an output cannot be predicted, "" where it can: its interval is too wide to tell anything.
-
-    Shares and accuracies may be near 0, so no ratio is too large for them.
-    """
-    low, high, measured = estimate.low, estimate.high, champion.reference_data.measured
-    if is_share or low is None or high is None or not is_too_wide(low, high):
-        return ""
-    entity = measured.column_of(Tag.ENTITY)
-    known = sorted(set(measured.frame[entity].dropna().astype(str)))
-    names = ", ".join(known) if len(known) <= _MAX_NAMED else f"{len(known)} of them"
-    reason = estimate.trust.partition(": ")[2]
-    far = f" ({reason})" if reason else ""
-    return (
-        f"{estimate.task} cannot be predicted: its {100 * estimate.level:g} % interval would span a factor of "
-        f"{high / low:.3g}, more than {MAX_RATIO:g}{far}; measured {entity}: {names}; give a result of it (--measured)"
-    )
-
-
-def _estimate(answers: MachineAnswers) -> list[tuple[int, Estimate]]:
-    """Return the row and the estimate of every output, in the order of rows."""
-    predicted, champion, options, explainer = answers.predicted, answers.champion, answers.options, answers.explainer
-    table, X = predicted.table, predicted.table.frame
-    units = {column.name: column.unit for column in table.columns}
-    inputs = [column.name for column in select(champion.predictor.columns_, role=Role.FEATURE)]
-    missing = X[inputs].isna().to_numpy().sum(axis=1).tolist()
-    assumed = predicted.completed.has_origin(ASSUMED).sum(axis=1).tolist()
-    tasks = X[table.column_of(Tag.TASK)].astype(str).tolist()
-    nothing = pd.DataFrame({"in_domain_score": None, "least_similar_group": ""}, index=X.index, dtype=object)
-    lowest, highest = predicted.lowest, predicted.highest
-    estimates = []
-    for number, target in enumerate(champion.predictor.targets_):
-        intervals = predicted.intervals(number, options.level)
-        shift, narrowing, later = answers.corrections[number]
-        medians = np.clip(predicted.medians[:, number] * np.exp(shift), lowest, highest)
-        ends = np.full((2, len(X)), None, dtype=object)
-        if intervals is not None:
-            below, above = (narrowing * intervals[name].to_numpy() for name in ("below", "above"))
-            ends = np.clip([medians * np.exp(-below), medians * np.exp(above)], lowest, highest)
-        similarity = nothing if intervals is None else intervals
-        columns = (
-            medians,
-            *ends,
-            np.exp(shift - later),
-            similarity["in_domain_score"],
-            similarity["least_similar_group"],
-        )
-        for row, (median, low, high, factor, score, group) in enumerate(
-            zip(*(values.tolist() for values in columns), strict=True)
-        ):
-            if not predicted.has_output[row, number] or (options.tasks and tasks[row] not in options.tasks):
+    @cached_property
+    def predictions(self) -> dict[int, Prediction]:
+        """The prediction of every machine by key: the estimates of all champions, and their ratios."""
+        made: dict[int, Prediction] = {}
+        for side, machines in zip(self.sides, self._machines, strict=True):
+            if side is None:
                 continue
-            estimate = Estimate(
-                task=tasks[row],
-                target=target,
-                median=median,
-                low=low,
-                high=high,
-                level=options.level,
-                unit=champion.rules.presentation.task_units.get(tasks[row], units[target]),
-                in_domain_score=score,
-                trust=rate_trust(score, group),
-                missing=missing[row],
-                assumed=assumed[row],
-                user_factor=factor if answers.is_corrected else None,
-                **explainer.explain(row, target, low, high),
-            )
-            estimates.append((row, estimate))
-    return sorted(estimates, key=lambda pair: pair[0])
+            # another champion has ranked the same assumptions
+            side.explainer.ranked = {key for key, before in made.items() if before.status == OK}
+            notes = {key: (*machines.notes.get(key, ()), *self._unmoved.get(key, ())) for key in machines.keys}
+            for each in side.list_predictions(notes):
+                named = self._name_suite(each, side)
+                made[each.line] = _join_predictions(made[each.line], named) if each.line in made else named
+        ratios = self._list_ratios() if len(self._suites) > 1 else {}
+        return {key: replace(made[key], ratios=ratios.get(key, ())) for key in sorted(made)}
+
+    def _name_suite(self, prediction: Prediction, side: SuiteAnswers) -> Prediction:
+        """Return a prediction of one of several champions whose notes say which has never seen its like."""
+        if len(self._suites) == 1:
+            return prediction
+        dataset = side.champion.dataset
+        notes = (f"{dataset}: {note}" if note.startswith("never") else note for note in prediction.notes)
+        return replace(prediction, notes=tuple(notes))
+
+    def _list_ratios(self) -> dict[int, tuple[Ratio, ...]]:
+        """Return the ratios of the estimates to those that they rest on, by machine."""
+        known = self.estimates[self.estimates["ratio"].notna()]
+        names = ["task", "base_task", "base_target", "ratio", "ratio_low", "ratio_high", "level"]
+        ratios: dict[int, tuple[Ratio, ...]] = {}
+        for machine, row in zip(known["machine"].tolist(), list_rows(known, names), strict=True):
+            ratios[machine] = (*ratios.get(machine, ()), Ratio(*row))
+        return ratios
+
+    def _carry_measurements(self) -> dict[int, tuple[str, ...]]:
+        """Carry what user measurements change in the base to the suite that rests on it, and return notes by key.
+
+        An estimate of an entity without results in the base takes over a share, unless that leads away from published
+        results. Nothing is carried to a champion with measurements of its own, nor back to the base.
+        """
+        base, later = (*self.sides, None)[:2]
+        if base is None or later is None or base.is_corrected == later.is_corrected:
+            return {}
+        old, new = base.champion, later.champion
+        if later.is_corrected:
+            note = f"{old.dataset} is not moved by your results of {new.dataset}: these made no estimate of it better"
+            return dict.fromkeys(later.keys.tolist(), (note,))
+        tasks = self._suites.base_tasks
+        shifts = (base.corrections[0].shift - base.corrections[0].later).tolist()
+        shift_of = dict(zip(zip(base.keys.tolist(), base.tasks.tolist(), strict=True), shifts, strict=True))
+        outputs = zip(later.keys.tolist(), later.tasks.tolist(), strict=True)
+        moved = np.array([shift_of.get((key, tasks.get(task, "")), 0.0) for key, task in outputs])
+        results_of_base = later.predicted.table.frame[f"{new.base.name}_known"].to_numpy() if new.base else 0
+        before = later.corrections[0].shift
+        later.move(np.where(results_of_base > 0, 0.0, new.rules.limits.carried * moved))
+        is_moved = later.corrections[0].shift != before
+        stays = np.setdiff1d(later.keys[moved != 0], later.keys[is_moved]).tolist()
+        note = f"{new.dataset} is not moved by your results of {old.dataset}: published results of the "
+        return dict.fromkeys(stays, (f"{note}{new.rules.names.entity_name} count",))
 
 
-def batches(total: int, *, progress: bool = False) -> Iterator[np.ndarray]:
-    """Yield the numbers of the machines of every batch, with a progress bar on a terminal."""
-    with show_progress() if progress else nullcontext() as show:
-        for start in range(0, total, BATCH_SIZE):
-            if show is not None:
-                show("machines", start, total)
-            yield np.arange(start, min(start + BATCH_SIZE, total))
+def _join_predictions(first: Prediction, second: Prediction) -> Prediction:
+    """Return the predictions of two champions of one machine as one.
+
+    Values are those of the first that answers, but for those that are others in the second.
+
+    The estimates of the second, the later suite, stand first. The basis has the errors and checks of both, and the rest
+    of the first.
+    """
+    if REFUSED in (first.status, second.status):
+        return second if first.status == REFUSED else first
+    # what each assumes by itself, such as the day, cannot be typed back for both
+    others = {each.column: each.value for each in second.values}
+    basis = first.basis
+    if basis and second.basis:
+        basis = replace(basis, errors=second.basis.errors + basis.errors, checks=second.basis.checks + basis.checks)
+    return replace(
+        first,
+        notes=tuple(dict.fromkeys((*first.notes, *second.notes))),
+        estimates=second.estimates + first.estimates,
+        derived=second.derived + first.derived,
+        unpredicted=second.unpredicted + first.unpredicted,
+        values=tuple(each for each in first.values if others.get(each.column, each.value) == each.value),
+        basis=basis,
+    )

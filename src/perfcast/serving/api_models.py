@@ -12,12 +12,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 from perfcast.api import Comparison, Grid, NearestMachines, Predictions, Ranking, Sizing, for_python, with_operations
 from perfcast.decisions.criteria import choose_by_targets
 from perfcast.decisions.variants import read_varied_fields
-from perfcast.inference.champion_pair import BridgedPair, list_champions
 from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.machine_files import MachineEntry, read_table, read_tree
-from perfcast.inference.predict import PredictOptions, make_options
+from perfcast.inference.options import PredictOptions, make_options
 from perfcast.inference.prediction import Prediction
 from perfcast.inference.reference_data import DatasetBasis
+from perfcast.inference.suites import Suites
 from perfcast.serving.request_limits import (
     BODY,
     BOTH,
@@ -25,8 +25,7 @@ from perfcast.serving.request_limits import (
     EXAMPLE,
     RefusedRequest,
     RequestLimits,
-    Served,
-    choose_champion,
+    choose_suites,
 )
 from perfcast.uncertainty.conformal import LEVEL
 from perfcast.utils.errors import UserError, unknown_name
@@ -122,13 +121,11 @@ class PredictQuery(_Options):
         return make_options(level=self.level, when=self.when, assume=self.assume, neighbors=neighbors, explain=explain)
 
 
-def add_operations(champion: Served) -> Served:
-    """Return the champion, or both of a pair, with the operations of Python."""
-    if not isinstance(champion, BridgedPair):
-        return with_operations(champion)
-    bridged = with_operations(champion.bridged)
-    bridged.pair = BridgedPair(with_operations(champion.base), bridged)
-    return bridged.pair
+def add_operations(suites: Suites) -> Suites:
+    """Return the champions of suites with the operations of Python."""
+    with_them = [with_operations(each) for each in suites]
+    with_them[-1].both = Suites(*with_them)
+    return with_them[-1].both
 
 
 Answer = Comparison | Grid | NearestMachines | Predictions | Ranking | Sizing
@@ -146,13 +143,13 @@ class DecisionRequest(_Options):
     """Fields that it does not take."""
     level: float = Field(LEVEL, strict=True, gt=0, lt=1, allow_inf_nan=False, description="Level of the intervals.")
 
-    def choose(self, champion: Served) -> Served:
-        """Return the champion that answers, or both. Raises: UserError for an unknown suite."""
-        return choose_champion(champion, self.suite)
+    def choose(self, suites: Suites) -> Suites:
+        """Return the suites that answer. Raises: UserError for an unknown one."""
+        return choose_suites(suites, self.suite)
 
-    def answer(self, champion: Served, limits: RequestLimits, **further: Any) -> Answer:
+    def answer(self, suites: Suites, limits: RequestLimits, **further: Any) -> Answer:
         """Return the answer. Raises: UserError or RefusedRequest for a request that cannot be answered."""
-        by, suite = (champion.bridged, BOTH) if isinstance(champion, BridgedPair) else (champion, None)
+        by, suite = suites.last, BOTH if len(suites) > 1 else None
         chosen = {name: getattr(self, name) for name in type(self).model_fields if name not in self.unread}
         for name in _DESCRIBED:
             if isinstance(given := chosen.get(name), str):
@@ -183,10 +180,10 @@ class MeasuredRequest(_MeasuredRequest):
     suite: str | None = Field(BOTH, max_length=_MAX_SHOWN, description=_SUITE + " (default: both)")
     machines: list[MachineRequest] = _MACHINES
 
-    def answer(self, champion: Served, limits: RequestLimits, **further: Any) -> Answer:
+    def answer(self, suites: Suites, limits: RequestLimits, **further: Any) -> Answer:
         """Return the corrected predictions; those of few machines are explained."""
         small = len(self.machines) <= limits.explained
-        return super().answer(champion, limits, neighbors=PredictOptions.neighbors * small, explain=small, **further)
+        return super().answer(suites, limits, neighbors=PredictOptions.neighbors * small, explain=small, **further)
 
 
 class RankRequest(_MeasuredRequest):
@@ -200,11 +197,11 @@ class RankRequest(_MeasuredRequest):
     electricity_price: float = Field(0.0, strict=True, description="Price of a kWh in the cost.")
     years: float = Field(1.0, strict=True, description="Years of use in the cost.")
 
-    def choose(self, champion: Served) -> Served:
-        """Return the champion that answers: without a suite, that of the targets."""
+    def choose(self, suites: Suites) -> Suites:
+        """Return the suites that answer: where none is named, those of the targets."""
         if self.suite is None and self.targets:
-            return choose_by_targets(self.targets, champion)
-        return super().choose(champion)
+            return choose_by_targets(self.targets, suites)
+        return super().choose(suites)
 
 
 class SizeRequest(_MeasuredRequest):
@@ -234,12 +231,12 @@ class PublishedRequest(DecisionRequest):
     machine: MachineRequest
     tasks: list[str] = Field([], max_length=64, description="All by default.")
 
-    def answer(self, champion: Served, limits: RequestLimits, **further: Any) -> Any:
+    def answer(self, suites: Suites, limits: RequestLimits, **further: Any) -> Any:
         """Return the published results by task."""
         entries = list_entries(self.machine, limits)
-        wanted = [champion.task_names.get(name, "tasks") for name in self.tasks]
+        wanted = [suites.task_names.get(name, "tasks") for name in self.tasks]
         published: dict[str, Any] = {}
-        for each in reversed(list_champions(champion)):
+        for each in reversed(suites):
             tasks = [task for task in wanted if task in each.tasks]
             if tasks or not wanted:
                 answering: Any = with_operations(each)
@@ -266,13 +263,13 @@ class WhatIfRequest(_MeasuredRequest):
     tasks: list[str] = Field([], max_length=64, description="All by default.")
 
     @for_python
-    def answer(self, champion: Served, limits: RequestLimits, **further: Any) -> Answer:
+    def answer(self, suites: Suites, limits: RequestLimits, **further: Any) -> Answer:
         """Return the grid."""
-        fields = list_champions(champion)[0].fields
+        fields = suites.first.fields
         count = math.prod(len(field.points) for field in read_varied_fields(self.vary, fields))
         if count > limits.machines:
             raise UserError(f"at most {limits.machines} combinations are possible", f"there are {count}")
-        return super().answer(champion, limits, **further)
+        return super().answer(suites, limits, **further)
 
 
 DECISIONS: dict[str, tuple[type[DecisionRequest], type[Any], str]] = {

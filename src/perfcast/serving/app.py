@@ -26,9 +26,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from perfcast import __version__
 from perfcast.inference.cells import ORIGINS
 from perfcast.inference.champion import Champion
-from perfcast.inference.champion_pair import list_champions
 from perfcast.inference.machine_fields import name_group
 from perfcast.inference.prediction import ESTIMATE, Answer, Predictions, as_csv
+from perfcast.inference.suites import Suites
 from perfcast.schema.display_names import column_label
 from perfcast.schema.table import Role, select
 from perfcast.serving.api_models import (
@@ -50,8 +50,7 @@ from perfcast.serving.request_limits import (
     PredictionQueue,
     RefusedRequest,
     RequestLimits,
-    Served,
-    choose_champion,
+    choose_suites,
 )
 from perfcast.utils.errors import UserError
 
@@ -93,14 +92,14 @@ _ENCODED_HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_
 
 
 def create_app(
-    champion: Served, limits: RequestLimits = DEFAULT_LIMITS, hosts: Sequence[str] | None = LOOPBACK
+    suites: Suites, limits: RequestLimits = DEFAULT_LIMITS, hosts: Sequence[str] | None = LOOPBACK
 ) -> FastAPI:
-    """Return the application that serves a loaded champion, or a pair of them.
+    """Return the application that serves loaded champions.
 
     `hosts` are the accepted names in the Host header; None accepts any. Without that check, a page of another site
     whose name resolves to this machine (DNS rebinding) could send requests.
     """
-    champion = add_operations(champion)
+    suites = add_operations(suites)
     metrics = ServerMetrics()
     queue = PredictionQueue(limits, metrics)
     metrics.starts.inc()
@@ -115,8 +114,8 @@ def create_app(
     app.state.limits = limits
     _add_error_handlers(app)
     app.mount("/static", StaticFiles(directory=PAGE_FOLDER))
-    app.include_router(_create_info_router(champion, limits, metrics))
-    app.include_router(_create_prediction_router(champion, limits, queue))
+    app.include_router(_create_info_router(suites, limits, metrics))
+    app.include_router(_create_prediction_router(suites, limits, queue))
     app.add_middleware(_HostCheck, hosts=hosts)
     app.add_middleware(MetricsMiddleware, metrics=metrics)
     return app
@@ -224,10 +223,9 @@ def _add_error_handlers(app: FastAPI) -> None:
         return _refuse(500, "the prediction failed unexpectedly; see the server log", SECURITY_HEADERS)
 
 
-def _create_info_router(champion: Served, limits: RequestLimits, metrics: ServerMetrics) -> APIRouter:
+def _create_info_router(suites: Suites, limits: RequestLimits, metrics: ServerMetrics) -> APIRouter:
     router = APIRouter(responses={422: _REFUSALS[422]})
-    champions = list_champions(champion)
-    first = champions[0]
+    first = suites.first
     fields, shown = _describe_fields(first), first.rules.presentation
     health = {
         "status": "ok",
@@ -235,7 +233,7 @@ def _create_info_router(champion: Served, limits: RequestLimits, metrics: Server
         **_describe_champion(first),
         "suites": [
             {"title": column_label(each.dataset), "champion": each.name, "preset": each.preset, "basis": each.basis}
-            for each in reversed(champions)  # the later suite first, as in answers
+            for each in reversed(suites)  # the later suite first, as in answers
         ],
         "limits": asdict(limits),
         "origins": {**ORIGINS, **shown.origin_meanings},
@@ -268,13 +266,13 @@ def _create_info_router(champion: Served, limits: RequestLimits, metrics: Server
     async def get_names(
         q: Annotated[str, Query(description="Text to match, such as epyc 97.")] = "",
     ) -> dict[str, Any]:
-        names = [each.entity_names.complete(q[:_MAX_TEXT], limits.suggestions) for each in champions]
+        names = [each.entity_names.complete(q[:_MAX_TEXT], limits.suggestions) for each in suites]
         return {"cpu_models": list(dict.fromkeys(chain.from_iterable(names)))[: limits.suggestions]}
 
     return router
 
 
-def _create_prediction_router(champion: Served, limits: RequestLimits, queue: PredictionQueue) -> APIRouter:
+def _create_prediction_router(suites: Suites, limits: RequestLimits, queue: PredictionQueue) -> APIRouter:
     router = APIRouter(route_class=JsonRoute, responses=_REFUSALS)
 
     @router.post("/predict", summary="Predict one machine, or several", response_model=PredictResponse)
@@ -282,11 +280,11 @@ def _create_prediction_router(champion: Served, limits: RequestLimits, queue: Pr
         entries = list_entries(body, limits)
         options = query.to_options(len(entries), limits)
         encode = partial(_encode_predictions, strict=query.strict)
-        return await queue.predict(choose_champion(champion, query.suite), entries, options, encode)
+        return await queue.predict(choose_suites(suites, query.suite), entries, options, encode)
 
     def add_decision(name: str, model: type, response: type, summary: str) -> None:
         async def post_decision(body: Any, request: Request) -> Response:
-            chosen = body.choose(champion)
+            chosen = body.choose(suites)
             accept = request.headers.get("accept", "")
             return await queue.call(lambda: _encode_answer(body.answer(chosen, limits), accept))
 

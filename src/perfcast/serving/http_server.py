@@ -18,11 +18,12 @@ from fastapi import FastAPI
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
-from perfcast.inference.champion_pair import list_champions
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.predict import PredictOptions
+from perfcast.inference.options import PredictOptions
+from perfcast.inference.predict import predict_machines
+from perfcast.inference.suites import Suites
 from perfcast.serving.app import LOOPBACK, METRICS_FOLDER, create_app
-from perfcast.serving.request_limits import RequestLimits, Served, predict_with
+from perfcast.serving.request_limits import RequestLimits
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import temporary_folder
 
@@ -128,20 +129,20 @@ def _end_with_supervisor() -> None:
     os._exit(1)  # a hung worker handles no signal
 
 
-def create_worker_app(load: Callable[[], Served], host: str, machines: int) -> FastAPI:
+def create_worker_app(load: Callable[[], Suites], host: str, machines: int) -> FastAPI:
     """Return the application of a worker process.
 
     Args: `machines` of a request at most.
     """
     Thread(target=_end_with_supervisor, daemon=True).start()
     try:
-        champion = load()
+        suites = load()
     except UserError as error:  # the files have changed since the server started
         print(f"perfcast serve: {error}", file=sys.stderr)
         sys.exit(STARTUP_FAILURE)
-    newest = list_champions(champion)[-1]
+    newest = suites.last
     for name in newest.entity_names.keys[:1]:  # the first request does not wait for lazy initialization
         with suppress(UserError):
-            predict_with([MachineEntry(1, "", {newest.entity: name})], champion, PredictOptions())
+            predict_machines([MachineEntry(1, "", {newest.entity: name})], suites, PredictOptions())
     hosts = sorted({*LOOPBACK, host.lower()}) if is_loopback(host) else None
-    return create_app(champion, RequestLimits(machines=machines), hosts)
+    return create_app(suites, RequestLimits(machines=machines), hosts)

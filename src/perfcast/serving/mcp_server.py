@@ -28,8 +28,8 @@ from pydantic import RootModel, TypeAdapter, ValidationError
 
 from perfcast import __version__
 from perfcast.api import Predictions, PublishedScores
-from perfcast.inference.champion_pair import list_champions
 from perfcast.inference.prediction import ESTIMATE, Answer
+from perfcast.inference.suites import Suites
 from perfcast.serving.api_models import (
     DECISIONS,
     DecisionRequest,
@@ -38,7 +38,7 @@ from perfcast.serving.api_models import (
     add_operations,
     describe_errors,
 )
-from perfcast.serving.request_limits import DEFAULT_LIMITS, RefusedRequest, RequestLimits, Served
+from perfcast.serving.request_limits import DEFAULT_LIMITS, RefusedRequest, RequestLimits
 from perfcast.utils.errors import UserError, unknown_name
 
 _PUBLISHED = dict[str, PublishedScores]
@@ -50,13 +50,11 @@ TOOLS: dict[str, tuple[type[DecisionRequest], Any, str]] = {
 """Tools with the models of their requests and answers, and their summaries."""
 
 
-def create_server(loaded: Served, limits: RequestLimits = DEFAULT_LIMITS) -> Server[Any]:
-    """Return the server of a loaded champion, or of a pair. A request that cannot be answered gets one line, marked as
-    an error.
-    """
-    champion = add_operations(loaded)
+def create_server(loaded: Suites, limits: RequestLimits = DEFAULT_LIMITS) -> Server[Any]:
+    """Return the server of loaded champions. A request that cannot be answered gets one line, marked as an error."""
+    suites = add_operations(loaded)
     one_at_a_time = anyio.CapacityLimiter(1)  # models are not thread-safe
-    fields = ", ".join(dict.fromkeys(field.name for field in list_champions(champion)[0].fields.fields.values()))
+    fields = ", ".join(dict.fromkeys(field.name for field in suites.first.fields.fields.values()))
     machine = f"A machine is an object of fields with values, such as {fields}; unknown ones are left out."
     tools = [
         Tool(
@@ -79,7 +77,7 @@ def create_server(loaded: Served, limits: RequestLimits = DEFAULT_LIMITS) -> Ser
         if size > limits.body:
             raise UserError(f"a request can have at most {limits.body} bytes", "it has more", "send fewer machines")
         request = TOOLS[name][0].model_validate(arguments)
-        made = request.answer(request.choose(champion), limits)
+        made = request.answer(request.choose(suites), limits)
         return made.to_dict() if isinstance(made, Answer) else RootModel[_PUBLISHED](made).model_dump()
 
     async def list_tools(context: Any, params: PaginatedRequestParams | None) -> ListToolsResult:

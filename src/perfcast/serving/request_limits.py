@@ -14,12 +14,11 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from perfcast.inference.bridged import predict_pair
-from perfcast.inference.champion import Champion
-from perfcast.inference.champion_pair import BridgedPair, list_champions
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.predict import PredictOptions, predict_batch
+from perfcast.inference.options import PredictOptions
+from perfcast.inference.predict import predict_machines
 from perfcast.inference.prediction import Predictions
+from perfcast.inference.suites import Suites
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_json_text
 
@@ -134,26 +133,17 @@ if TYPE_CHECKING:
     from perfcast.serving.app import ServerMetrics
 
 Result = TypeVar("Result")
-Served = Champion | BridgedPair
 BOTH = "both"
-"""Name of every champion of a server."""
+"""Name of every suite of a server."""
 
 
-def choose_champion(champion: Served, suite: str | None) -> Served:
-    """Return the champion whose dataset ends so, both, or for None the first. Raises: UserError when there is none."""
-    champions = list_champions(champion)
-    chosen = [each for each in champions if suite in (None, BOTH) or each.dataset.endswith(str(suite))]
+def choose_suites(suites: Suites, suite: str | None) -> Suites:
+    """Return the suite whose dataset ends so, all, or for None the first. Raises: UserError when there is none."""
+    chosen = [each for each in suites if suite in (None, BOTH) or each.dataset.endswith(str(suite))]
     if not chosen:
-        known = " or ".join(each.dataset for each in champions)
+        known = " or ".join(each.dataset for each in suites)
         raise UserError(f"suite must be {BOTH} or the end of a dataset", f"it is {suite!r}", known)
-    return champion if suite is not None and len(chosen) == len(champions) else chosen[0]
-
-
-def predict_with(entries: Sequence[MachineEntry], champion: Served, options: PredictOptions) -> Predictions:
-    """Predict machines with a champion or a pair, see `predict_batch` and `predict_pair`."""
-    if isinstance(champion, BridgedPair):
-        return predict_pair(entries, champion, options)
-    return predict_batch(entries, champion, options)
+    return suites if suite is not None and len(chosen) == len(suites) else Suites(chosen[0])
 
 
 _MAX_TOGETHER = 64
@@ -162,7 +152,7 @@ _MAX_TOGETHER = 64
 
 @dataclass(eq=False)
 class _Request:
-    champion: Served
+    suites: Suites
     entries: Sequence[MachineEntry]
     options: PredictOptions
     encode: Callable[[Predictions], Any]
@@ -180,16 +170,16 @@ class PredictionQueue:
 
     async def predict(
         self,
-        champion: Served,
+        suites: Suites,
         entries: Sequence[MachineEntry],
         options: PredictOptions,
         encode: Callable[[Predictions], Result],
     ) -> Result:
         """Predict machines, each as alone, and return what `encode` makes of the answer, in the thread.
 
-        Raises: see `call` and `predict_batch`.
+        Raises: see `call` and `predict_machines`.
         """
-        request = _Request(champion, entries, options, encode)
+        request = _Request(suites, entries, options, encode)
         self._requests.append(request)
         try:
             await self.call(lambda: self._answer(request))
@@ -232,7 +222,7 @@ class PredictionQueue:
         """Return a request and those that one call answers with it."""
         together, room = [request], _MAX_TOGETHER - len(request.entries)
         for other in list(self._requests):
-            is_alike = other.champion is request.champion and other.options == request.options
+            is_alike = other.suites.identity == request.suites.identity and other.options == request.options
             if other is not request and other.answer is None and is_alike and len(other.entries) <= room:
                 together.append(other)
                 room -= len(other.entries)
@@ -243,7 +233,7 @@ class PredictionQueue:
         numbered = [entry._replace(line=number) for number, entry in enumerate(entries)]
         self._metrics.batches.inc()
         self._metrics.machines.inc(len(entries))
-        answer = predict_with(numbered, requests[0].champion, requests[0].options)
+        answer = predict_machines(numbered, requests[0].suites, requests[0].options)
         start = 0
         for request in requests:
             lines = {start + number: entry.line for number, entry in enumerate(request.entries)}

@@ -30,12 +30,12 @@ class LoggedModel(PythonModel):
 
             self.answer = load_predictor(folder).predict
             return
-        from perfcast.inference import load_champion, read_machines
-        from perfcast.inference.predict import make_options, predict_batch
+        from perfcast.inference import Suites, load_champion, predict_machines, read_machines
+        from perfcast.inference.options import make_options
 
-        champion = load_champion(folder)
+        suites = Suites(load_champion(folder))
         options = make_options(neighbors=0, explain=False)
-        self.answer = lambda table: predict_batch(read_machines(table), champion, options).to_frame()
+        self.answer = lambda table: predict_machines(read_machines(table), suites, options).to_frame()
 
     def predict(
         self, context: PythonModelContext, model_input: pd.DataFrame, params: dict[str, Any] | None = None

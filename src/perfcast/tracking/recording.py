@@ -27,9 +27,9 @@ from mlflow.types import ColSpec, Schema
 
 import perfcast
 from perfcast.evaluation import AVERAGE
-from perfcast.inference import load_champion, parse_machines, predict_machines, read_machines
+from perfcast.inference import Suites, load_champion, predict_machines, read_machines
 from perfcast.inference.champion import build_features
-from perfcast.inference.predict import make_options
+from perfcast.inference.options import make_options
 from perfcast.predictors.predictor import load_predictor
 from perfcast.schema.metric_names import POINTS
 from perfcast.schema.table_files import read_table
@@ -64,8 +64,7 @@ def log_champion(run: Run, name: str, folder: Path, tags: Mapping[str, str]) -> 
         return log_predictor(run, name, folder / "model", rows.frame, tags)
     example = champion.example_machine()
     options = make_options(neighbors=0, explain=False)
-    machines = parse_machines(read_machines(example), champion)
-    predictions = predict_machines(machines, champion, options).to_frame()
+    predictions = predict_machines(read_machines(example), Suites(champion), options).to_frame()
     inputs = [ColSpec(type=kind, name=field, required=False) for field, kind in champion.field_types().items()]
     signature = ModelSignature(inputs=Schema(inputs), outputs=_signature(predictions).inputs)
     logged = {"name": name, "input_example": example, "artifacts": {"champion": str(folder)}}

@@ -18,8 +18,9 @@ from perfcast.domains.accelerators.accelerator_rules import ESTIMATE
 from perfcast.domains.accelerators.catalog import FACTS, read_accelerators
 from perfcast.inference import PredictOptions, read_machines
 from perfcast.inference.parse import parse_machines
-from perfcast.inference.predict import predict_batch
+from perfcast.inference.predict import predict_machines
 from perfcast.inference.prediction import Prediction
+from perfcast.inference.suites import Suites
 from perfcast.utils.errors import UserError
 
 MLPERF = "mlperf_inference"
@@ -43,12 +44,14 @@ def ranked(
     targets: tuple[str, ...] = (),
     dataset: str = MLPERF,
 ) -> Ranking:
-    request = read_request(targets, champion(dataset), by=by)
-    return rank_machines(read_machines(machines), champion(dataset), request)
+    request = read_request(targets, Suites(champion(dataset)), by=by)
+    return rank_machines(read_machines(machines), Suites(champion(dataset)), request)
 
 
 def predicted(dataset: str, machine: dict[str, object], level: float = 0.9) -> Prediction:
-    (answer,) = predict_batch(read_machines([machine]), champion(dataset), PredictOptions(level=level)).machines
+    (answer,) = predict_machines(
+        read_machines([machine]), Suites(champion(dataset)), PredictOptions(level=level)
+    ).machines
     return answer
 
 
@@ -114,12 +117,12 @@ def test_scores_of_a_ranking_are_those_of_systems() -> None:
 def test_a_criterion_names_a_task_with_a_slash(operator: str) -> None:
     task = task_of(MLPERF)
     word = "price" if "/" in operator else "probability"
-    exponents = read_criterion(f"{task.upper()}{operator}{word}", champion(MLPERF)).exponents
+    exponents = read_criterion(f"{task.upper()}{operator}{word}", Suites(champion(MLPERF))).exponents
     assert exponents == {Output(task, "throughput"): 1, word: -1 if word == "price" else 1}
     first, second = champion(MLPERF).tasks[:2]
-    assert len(read_criterion(f"{first}*{second}/watts", champion(MLPERF)).exponents) == 3
+    assert len(read_criterion(f"{first}*{second}/watts", Suites(champion(MLPERF))).exponents) == 3
     with pytest.raises(UserError, match="must name"):
-        read_criterion(f"{task}/{task}/nobody", champion(MLPERF))
+        read_criterion(f"{task}/{task}/nobody", Suites(champion(MLPERF)))
 
 
 def test_per_watt_needs_measured_watts() -> None:
@@ -141,7 +144,7 @@ def test_the_month_asked_is_the_year_of_an_answer() -> None:
         ]
     )
     (now,), (later,) = (
-        predict_batch(entries, champion(MLPERF), PredictOptions(when=when)).machines
+        predict_machines(entries, Suites(champion(MLPERF)), PredictOptions(when=when)).machines
         for when in (None, pd.Timestamp("2027-07-01"))
     )
     years = [{value.column: value.value for value in answer.values}["year"] for answer in (now, later)]
@@ -297,7 +300,7 @@ def test_a_clone_under_another_name_has_the_answer_of_its_original() -> None:
         for named in ({"accelerator": name}, {"accelerator": "Mine 1", **given_facts(name)})
     ]
     narrow = PredictOptions(level=0.05, neighbors=0, explain=False)  # intervals of clones are too wide for 90 %
-    answers = predict_batch(read_machines(machines), champion(MLPERF), narrow).machines
+    answers = predict_machines(read_machines(machines), Suites(champion(MLPERF)), narrow).machines
     medians = [each.estimates[0].median for each in answers]
     for name, original, clone in zip(names, medians[::2], medians[1::2], strict=True):
         assert 0.8 < clone / original < 1.25, name
@@ -447,5 +450,5 @@ def test_latencies_and_watts_have_units() -> None:
     units = {each.task: each.unit for each in answer.estimates}
     assert units.pop("watts") == "W"
     assert units and set(units.values()) == {"ms"}
-    (limit,) = read_request(("median_itl <= 0.05 s",), champion("ml_energy")).constraints
+    (limit,) = read_request(("median_itl <= 0.05 s",), Suites(champion("ml_energy"))).constraints
     assert limit.threshold == pytest.approx(50)

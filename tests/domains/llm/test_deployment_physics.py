@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from perfcast.domains.llm.accelerators.accelerator_catalog import read_gpus, read_models
 from perfcast.inference import PredictOptions
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.predict import predict_batch
+from perfcast.inference.predict import predict_machines
+from perfcast.inference.suites import Suites
 
 PLAIN = PredictOptions(neighbors=0, explain=False)
 SLACK = 1 + 1e-9
@@ -41,7 +42,7 @@ DEPLOYMENTS = st.fixed_dictionaries(
 def answer(deployment, name, values):
     """Return the answers by value of one field, of those that are possible."""
     entries = [MachineEntry(line, "it", {**deployment, name: value}) for line, value in enumerate([*values, values[0]])]
-    answers = predict_batch(entries, champion(), PLAIN)
+    answers = predict_machines(entries, Suites(champion()), PLAIN)
     return {values[each.line]: each for each in list(answers)[:-1] if each.status == "ok"}
 
 

@@ -15,12 +15,12 @@ from perfcast.decisions.ranking import rank_machines
 from perfcast.decisions.variants import read_varied_fields
 from perfcast.decisions.what_if import predict_grid
 from perfcast.domains.llm.deployment_fields import DERIVED_OUTPUTS
-from perfcast.inference import PredictOptions, predict_machines
+from perfcast.inference import PredictOptions
 from perfcast.inference.machine_files import MachineEntry
-from perfcast.inference.parse import parse_machines
-from perfcast.inference.predict import predict_batch
+from perfcast.inference.predict import predict_machines
 from perfcast.inference.prediction import derive_values
 from perfcast.inference.rules.description_rules import find_rules
+from perfcast.inference.suites import Suites
 from perfcast.utils.errors import UserError
 
 EXPLAINED = PredictOptions()
@@ -34,7 +34,7 @@ def predict(options=PLAIN, **changed):
         "it",
         {name: value for name, value in {**KNOWN, **changed}.items() if value is not None},
     )
-    (prediction,) = predict_machines(parse_machines([entry], champion()), champion(), options)
+    (prediction,) = predict_machines([entry], Suites(champion()), options)
     return prediction
 
 
@@ -274,8 +274,8 @@ def test_derived_quantities_follow_from_the_latencies():
 
 def test_the_text_and_the_table_label_what_is_derived_and_assumed_and_one_bad_deployment_is_refused_alone():
     bad = MachineEntry(2, "line 3", {**KNOWN, "gpu": "foo"})
-    assert [each.status for each in predict_batch([ENTRY, bad], champion(), PLAIN)] == ["ok", "refused"]
-    answer = predict_batch([ENTRY], champion(), EXPLAINED)
+    assert [each.status for each in predict_machines([ENTRY, bad], Suites(champion()), PLAIN)] == ["ok", "refused"]
+    answer = predict_machines([ENTRY], Suites(champion()), EXPLAINED)
     text = format_predictions(answer, explain=True)
     for words in (
         "batch x output / (ttft + tpot x output)",
@@ -301,12 +301,12 @@ def candidates(*vary, **changed):
 @cache
 def rank(*targets, vary=(), prices=(), **chosen):
     """Rank all candidates; `prices` are those of an hour of H100, H200 and B200."""
-    request = read_request(list(targets), champion(), **chosen)
+    request = read_request(list(targets), Suites(champion()), **chosen)
     listed = candidates(*vary)
     if prices:
         price = dict(zip(("H100", "H200", "B200"), prices, strict=True))
         listed = [each._replace(carried={**each.carried, "price": price[each.values["gpu"]]}) for each in listed]
-    return rank_machines(listed, champion(), request, PLAIN)
+    return rank_machines(listed, Suites(champion()), request, PLAIN)
 
 
 def test_the_lowest_latency_is_first_and_throughput_is_derived():
@@ -319,7 +319,7 @@ def test_the_lowest_latency_is_first_and_throughput_is_derived():
         "price*tpot": True,
         "price/tokens_per_second": True,
     }
-    assert {by: read_request([], champion(), by=by).criterion.ascending for by in ascending} == ascending
+    assert {by: read_request([], Suites(champion()), by=by).criterion.ascending for by in ascending} == ascending
     ranking = rank(by="tokens_per_second_per_gpu")
     total = rank(by="tokens_per_second")
     values = [each.value for each in ranking.candidates]
@@ -355,7 +355,7 @@ def test_targets_have_probabilities_and_unlikely_candidates_come_last():
 
 def test_a_target_may_name_its_unit_and_another_form_is_one_line():
     def read(typed):
-        (constraint,) = read_request([typed], champion()).constraints
+        (constraint,) = read_request([typed], Suites(champion())).constraints
         return constraint
 
     for typed in ("tpot <= 30", "tpot<=30ms", "TPOT <= 30 ms", "tpot <= 0.03 s", "tpot <= 3e4 us"):
@@ -401,7 +401,7 @@ def test_wrong_requests_are_one_line():
 
 def test_impossible_candidates_are_refused_and_the_others_ranked():
     entries = candidates("gpu=H100,H200", "tensor-parallel=1,4", precision="bf16")
-    ranking = rank_machines(entries, champion(), read_request([], champion()), PLAIN)
+    ranking = rank_machines(entries, Suites(champion()), read_request([], Suites(champion())), PLAIN)
     assert [each.name for each in ranking.refused] == [f"gpu {gpu}, tensor-parallel 1" for gpu in ("H100", "H200")]
     assert "more than the 72 GiB that are 90 % of 1 GPU" in ranking.refused[0].message and len(ranking.candidates) == 2
 

@@ -15,7 +15,8 @@ from perfcast.decisions.machine_comparison import MAX_COMPARED, compare_machines
 from perfcast.domains.servers.server_rules import SERVERS
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import read_machines, read_short_machine
-from perfcast.inference.predict import make_options
+from perfcast.inference.options import make_options
+from perfcast.inference.suites import Suites
 from perfcast.utils.errors import UserError
 
 OPTIONS = make_options(when="2024-01")
@@ -23,7 +24,7 @@ FAST, SLOW = {"processor": "Xeon Gold 6148", "chips": 2}, {"processor": "Xeon Go
 
 
 def compare(*machines: dict, champion: Champion | None = None):
-    return compare_machines(read_machines(list(machines)), champion or project().champion, OPTIONS)
+    return compare_machines(read_machines(list(machines)), Suites(champion or project().champion), OPTIONS)
 
 
 def test_probability_follows_the_order_and_turns_with_it():

@@ -38,6 +38,7 @@ from perfcast.inference.champion import build_features
 from perfcast.inference.machine_files import PRICE, WATTS
 from perfcast.inference.name_lookup import TaskNames
 from perfcast.inference.rules.presentation import DerivedOutput
+from perfcast.inference.suites import Suites
 from perfcast.uncertainty.conformal import LEVEL, probability_at_least
 from perfcast.uncertainty.levels import outputs_of
 from perfcast.utils.errors import UserError
@@ -50,11 +51,11 @@ MACHINES = [
 
 
 def make_request(by="score", targets=(), **more):
-    return read_request(targets, project().champion, by=by, **more)
+    return read_request(targets, Suites(project().champion), by=by, **more)
 
 
 def ranked(machines=MACHINES, **options):
-    return rank_machines(read_machines(machines), project().champion, make_request(**options))
+    return rank_machines(read_machines(machines), Suites(project().champion), make_request(**options))
 
 
 def test_pit_of_unseen_results_is_uniform():
@@ -83,7 +84,7 @@ def test_read_constraint_accepts_published_task_names():
     assert names.find("SPECrate2017_int_base") == names.find("cint2017RATE") == "CINT2017rate"
     assert names.find("SPECspeed2017 fp base") == "CFP2017speed"
     assert names.find("SPECrate2017_int_peak") is None
-    goal = read_constraint("SPECrate2017_int_base >= 1500", project().champion)
+    goal = read_constraint("SPECrate2017_int_base >= 1500", Suites(project().champion))
     assert (goal.output, goal.sign, goal.threshold) == (INT, ">=", 1500)
     candidates = ranked(targets=["CINT2017rate >= 60", "CINT2017rate.base_score < 60"]).candidates
     assert all(sum(candidate.probabilities) == pytest.approx(1) for candidate in candidates)
@@ -225,7 +226,7 @@ def test_rank_machines_refuses_invalid_requests(cells, options, words):
 def test_unknown_power_and_absurd_rates_are_refused():
     bare = PredictOptions(assume=False, neighbors=0, explain=False)
     with pytest.raises(UserError, match="add the column watts, or tdp"):
-        rank_machines(read_machines(ZEUS), project().champion, make_request("score/watt"), bare)
+        rank_machines(read_machines(ZEUS), Suites(project().champion), make_request("score/watt"), bare)
     for rates in ({"years": 0}, {"electricity_price": -1}, {"years": float("nan")}):
         with pytest.raises(UserError):
             make_request(**rates)

@@ -20,11 +20,12 @@ from perfcast.decisions.ranking import rank_machines
 from perfcast.decisions.variants import MAX_COMBINATIONS, combinations, make_variants, read_varied_fields
 from perfcast.decisions.what_if import predict_grid
 from perfcast.experiment.champion import fit_all_rows
-from perfcast.inference import Champion, MachineEntry, PredictOptions, parse_machines, predict_machines, read_machines
+from perfcast.inference import Champion, MachineEntry, PredictOptions, parse_machines, read_machines
 from perfcast.inference.imputation import impute_machines
 from perfcast.inference.machine_predictions import complete_machines
-from perfcast.inference.predict import predict_batch
+from perfcast.inference.predict import predict_machines
 from perfcast.inference.reference_data import ReferenceData
+from perfcast.inference.suites import Suites
 from perfcast.predictors.linear import Ridge
 from perfcast.schema.table import Column, Kind, Role, build_table
 from perfcast.utils.errors import UserError
@@ -175,7 +176,7 @@ def test_combinations_do_not_change_with_the_others_in_the_list(machine, values,
 def test_hypothetical_cpu_model_is_predicted_like_its_base():
     champion = project().champion
     grid = predict_grid(GOLD_ENTRY, varied("cores=20,40"), champion, options=PLAIN)
-    usual = predict_machines(parse_machines(read_machines(GOLD), champion), champion, PLAIN).machines[0].estimates
+    usual = predict_machines(read_machines(GOLD), Suites(champion), PLAIN).machines[0].estimates
     estimates = grid.combinations[0].estimates
     assert [estimate.task for estimate in estimates] == TITLES
     assert [estimate.median for estimate in estimates] == pytest.approx(
@@ -246,18 +247,18 @@ def test_grid_and_ranking_of_a_dataset_without_rules():
     assert list(grid.outputs.values()) == ["float score", "float second", "integer"]
     text = format_grid(grid)
     assert "float second" in text and "interval" not in text
-    request = RankingRequest(read_criterion("float.second", champion), {Output("integer", "score"): 1.0})
-    ranking = rank_machines(entries, champion, request)
+    request = RankingRequest(read_criterion("float.second", Suites(champion)), {Output("integer", "score"): 1.0})
+    ranking = rank_machines(entries, Suites(champion), request)
     assert [(candidate.line, candidate.watts, candidate.score_low) for candidate in ranking.candidates] == [
         (2, 3, None),
         (1, None, None),
     ]
     with pytest.raises(UserError, match="--target must name the target of float"):
-        read_constraint("float >= 3", champion)
+        read_constraint("float >= 3", Suites(champion))
     with pytest.raises(UserError, match=r"needs the watts of every candidate.*candidate 1"):
-        by_watt = replace(request, criterion=read_criterion("score/watt", champion))
-        rank_machines(entries, champion, by_watt, strict=True)
-    ranking = rank_machines(entries, champion, by_watt)
+        by_watt = replace(request, criterion=read_criterion("score/watt", Suites(champion)))
+        rank_machines(entries, Suites(champion), by_watt, strict=True)
+    ranking = rank_machines(entries, Suites(champion), by_watt)
     assert [candidate.line for candidate in ranking.candidates] == [2]
     assert [(refused.line, "needs the watts" in refused.message) for refused in ranking.refused] == [(1, True)]
 
@@ -284,7 +285,7 @@ def test_a_combination_that_changes_nothing_is_the_machine_itself(machine, chips
     champion = project().champion
     entry = MachineEntry(1, "the machine", machine if chips is None else {**machine, "chips": chips})
     try:
-        predicted = predict_batch([entry], champion, PLAIN).machines
+        predicted = predict_machines([entry], Suites(champion), PLAIN).machines
     except UserError:
         assume(False)
     # what the description says already, or what each line of the answer says
@@ -300,4 +301,6 @@ def test_what_if_answers_for_each_number_of_processors():
     assert [each.values for each in grid.combinations] == [
         {"chips": chips, "cores": cores} for chips in ("1", "2", "4") for cores in ("16", "20")
     ]
-    assert grid.combinations[3].estimates == predict_batch([GOLD_ENTRY], champion, PLAIN).machines[0].estimates
+    assert (
+        grid.combinations[3].estimates == predict_machines([GOLD_ENTRY], Suites(champion), PLAIN).machines[0].estimates
+    )

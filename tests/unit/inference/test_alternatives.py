@@ -12,7 +12,9 @@ from perfcast.decisions.ranking import rank_machines
 from perfcast.domains.servers.server_rules import SPEC_CPU2017
 from perfcast.inference import read_machines
 from perfcast.inference.cells import ASSUMED, GIVEN
-from perfcast.inference.predict import PredictOptions, predict_batch
+from perfcast.inference.options import PredictOptions
+from perfcast.inference.predict import predict_machines
+from perfcast.inference.suites import Suites
 from perfcast.inference.user_measurements import read_measurements
 
 SETTINGS = settings(max_examples=4, deadline=None, phases=[Phase.reuse, Phase.generate])
@@ -23,7 +25,7 @@ PAIRED = {"processor": "EPYC 7742"}
 
 
 def answers(machines, options=BRIEF):
-    return predict_batch(read_machines(machines), project().champion, options).machines
+    return predict_machines(read_machines(machines), Suites(project().champion), options).machines
 
 
 @pytest.mark.parametrize(
@@ -86,7 +88,9 @@ def test_every_cpu_model_has_an_answer_that_agrees_with_the_results_of_its_label
     keys = [frame["cpu_model"].astype(str), "chips", "suite"]
     by_label = frame.groupby(keys, observed=True)["base_score"].median()
     names = sorted(frame["cpu_model"].astype(str).unique())
-    table = predict_batch(read_machines([{"processor": name} for name in names]), project().champion, BRIEF).to_frame()
+    table = predict_machines(
+        read_machines([{"processor": name} for name in names]), Suites(project().champion), BRIEF
+    ).to_frame()
     gaps = []
     for name, suite, machine, estimate in table[["line", "task", "machine", "estimate"]].itertuples(index=False):
         label = (names[name - 1], float(machine.partition(" x ")[0]), SUITES[TITLES.index(suite)])
@@ -138,7 +142,7 @@ def test_a_ranked_candidate_with_a_price_must_give_its_number_of_processors():
     alone = {"processor": KNOWN["processor"]}
     entries = read_machines([{**alone, "name": "A"}, {**alone, "name": "B", "price": 100}, {**KNOWN, "price": 90}])
     champion = project().champion
-    ranking = rank_machines(entries, champion, read_request([], champion))
+    ranking = rank_machines(entries, Suites(champion), read_request([], Suites(champion)))
     assert {(each.line, each.name) for each in ranking.candidates} >= {(1, "A, chips 1"), (1, "A, chips 2")}
     (refused,) = ranking.refused
     assert (refused.line, refused.name) == (2, "machine 2 (B)")

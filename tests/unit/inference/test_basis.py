@@ -13,7 +13,7 @@ import perfcast
 from perfcast.decisions.display import format_basis
 from perfcast.domains.servers.processors.facts import Fact
 from perfcast.domains.servers.server_rules import SPEC_CPU2017
-from perfcast.inference.predict import make_options
+from perfcast.inference.options import make_options
 from perfcast.inference.prediction import MEASURED_FACTOR
 from perfcast.uncertainty.levels import ErrorLevels, KnownErrors
 

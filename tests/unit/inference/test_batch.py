@@ -23,8 +23,9 @@ from perfcast.decisions.ranking import rank_machines
 from perfcast.inference import PredictOptions, load_champion, read_machines
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.name_lookup import TaskNames
-from perfcast.inference.predict import predict_batch
+from perfcast.inference.predict import predict_machines
 from perfcast.inference.prediction import OK, REFUSED
+from perfcast.inference.suites import Suites
 from perfcast.uncertainty.conformal import ConformalCalibration
 from perfcast.utils.errors import UserError
 
@@ -73,10 +74,10 @@ def test_every_other_machine_of_a_nasty_batch_is_answered_in_order():
     reasons = [reason for reason, machines in NASTY.items() for _ in machines]
     machines = [machine for listed in NASTY.values() for machine in listed]
     batch = [each for machine in machines for each in (KNOWN, machine)]
-    answer = predict_batch(read_machines(batch), project().champion, PLAIN)
+    answer = predict_machines(read_machines(batch), Suites(project().champion), PLAIN)
     assert [machine.line for machine in answer] == list(range(1, len(batch) + 1))
     assert [machine.status for machine in answer] == ["ok", "refused"] * len(reasons)
-    (alone,) = predict_batch(read_machines(KNOWN), project().champion, PLAIN)
+    (alone,) = predict_machines(read_machines(KNOWN), Suites(project().champion), PLAIN)
     assert all(machine.estimates == alone.estimates for machine in answer.machines[::2])
     messages = [machine.message for machine in answer.refused]
     assert [message for message, reason in zip(messages, reasons, strict=True) if reason not in message] == []
@@ -87,7 +88,7 @@ def test_every_other_machine_of_a_nasty_batch_is_answered_in_order():
     for machine, reason in zip(machines, reasons, strict=True):
         for wrong, strict in (([KNOWN, machine], True), (machine, False)):
             with pytest.raises(UserError) as raised:
-                predict_batch(read_machines(wrong), project().champion, PLAIN, strict=strict)
+                predict_machines(read_machines(wrong), Suites(project().champion), PLAIN, strict=strict)
             assert reason in str(raised.value)
 
 
@@ -280,7 +281,7 @@ def wide(*tasks):
 
 
 def predict_deployment(by):
-    return predict_batch([MachineEntry(1, "line 1", DEPLOYMENT)], by, BRIEF)
+    return predict_machines([MachineEntry(1, "line 1", DEPLOYMENT)], Suites(by), BRIEF)
 
 
 def test_one_output_is_refused_and_the_others_are_predicted():
@@ -308,8 +309,10 @@ def test_a_machine_without_any_output_is_refused():
 def test_a_ranking_refuses_what_it_cannot_predict():
     entries = make_candidates(DEPLOYMENT, [])
     with pytest.raises(UserError, match="cannot be ranked, but ttft cannot be predicted"):
-        rank_machines(entries, wide("ttft"), read_request(["ttft <= 500"], wide("ttft")), BRIEF)
-    assert rank_machines(entries, wide("ttft"), read_request(["tpot <= 50"], wide("ttft")), BRIEF).candidates
+        rank_machines(entries, Suites(wide("ttft")), read_request(["ttft <= 500"], Suites(wide("ttft"))), BRIEF)
+    assert rank_machines(
+        entries, Suites(wide("ttft")), read_request(["tpot <= 50"], Suites(wide("ttft"))), BRIEF
+    ).candidates
 
 
 @pytest.mark.parametrize(("typed", "known"), [("Dell Inc.", "Dell"), ("Hewlett Packard Enterprise", "HPE")])

@@ -17,12 +17,12 @@ import perfcast
 from perfcast.cli.main import main
 from perfcast.decisions.what_if import predict_grids
 from perfcast.domains.servers.server_rules import SPEC_CPU2026
-from perfcast.inference.bridged import predict_pair
-from perfcast.inference.champion_pair import BridgedPair, parse_pair, read_measured
 from perfcast.inference.imputation import impute_machines
 from perfcast.inference.machine_files import read_machines
-from perfcast.inference.predict import PredictOptions, predict_batch
+from perfcast.inference.options import PredictOptions
+from perfcast.inference.predict import predict_machines
 from perfcast.inference.prediction import cap_trust
+from perfcast.inference.suites import Suites, parse_suites, read_measured
 from perfcast.utils.errors import UserError
 
 PLAIN = PredictOptions(neighbors=0, explain=False)
@@ -31,18 +31,18 @@ PLAIN = PredictOptions(neighbors=0, explain=False)
 def without(entity):
     """Return the pair without the results of an entity behind the base."""
     pair = bridged_pair()
-    data = pair.base.reference_data
+    data = pair.first.reference_data
     frame = data.measured.frame
-    measured = replace(data.measured, frame=frame[frame[pair.base.entity] != entity].reset_index(drop=True))
-    base = replace(pair.base, reference_data=replace(data, measured=measured))
-    bridge = replace(pair.bridge, champion=base)
-    return BridgedPair(base, replace(pair.bridged, base=bridge))
+    measured = replace(data.measured, frame=frame[frame[pair.first.entity] != entity].reset_index(drop=True))
+    base = replace(pair.first, reference_data=replace(data, measured=measured))
+    bridge = replace(pair.last.base, champion=base)
+    return Suites(base, replace(pair.last, base=bridge))
 
 
 def answer(machine, measured=None, pair=None, options=PLAIN):
     pair, entries = pair or bridged_pair(), read_machines(machine)
     known = read_measured(read_machines(measured), pair, machine) if measured else (None, None)
-    [prediction] = predict_pair(entries, pair, options, known).machines
+    [prediction] = predict_machines(entries, pair, options, known).machines
     return prediction
 
 
@@ -88,16 +88,16 @@ ENTITIES = sorted(project().standard.frame["cpu_model"].dropna().unique())
 @given(st.lists(st.sampled_from(ENTITIES), min_size=1, max_size=4, unique=True))
 def test_both_assume_the_same_hardware_whichever_has_results(entities):
     pair = bridged_pair()
-    sides = parse_pair(read_machines([{"processor": entity} for entity in entities]), pair)
+    sides = parse_suites(read_machines([{"processor": entity} for entity in entities]), pair)
     base, bridged = (impute_machines(side, champion) for side, champion in zip(sides, pair, strict=True))
-    joint, of_base, of_bridged = pair.base.rules.typical_values.joint, base.completed.cells, bridged.completed.cells
+    joint, of_base, of_bridged = pair.first.rules.typical_values.joint, base.completed.cells, bridged.completed.cells
     hardware = ({*joint.taken} - {*joint.software, joint.day}) & {*of_base} & {*of_bridged}
     assert "dimm_count" in hardware
-    places = {key: row for row, key in enumerate(zip(of_base.index, of_base[pair.base.task], strict=True))}
-    tasks = pair.bridge.tasks
+    places = {key: row for row, key in enumerate(zip(of_base.index, of_base[pair.first.task], strict=True))}
+    tasks = pair.base_tasks
     matched = [
         (row, places[key, tasks[task]])
-        for row, (key, task) in enumerate(zip(of_bridged.index, of_bridged[pair.bridged.task], strict=True))
+        for row, (key, task) in enumerate(zip(of_bridged.index, of_bridged[pair.last.task], strict=True))
         if (key, tasks.get(task)) in places
     ]
     assert matched
@@ -111,8 +111,8 @@ def test_both_assume_the_same_hardware_whichever_has_results(entities):
 @given(st.lists(st.sampled_from(ENTITIES), min_size=2, max_size=5, unique=True))
 def test_a_machine_has_the_same_answer_in_any_batch(entities):
     machines = [{"processor": entity} for entity in entities]
-    together = predict_pair(read_machines(machines), bridged_pair(), PLAIN).machines
-    alone = [each for machine in machines for each in predict_pair(read_machines(machine), bridged_pair(), PLAIN)]
+    together = predict_machines(read_machines(machines), bridged_pair(), PLAIN).machines
+    alone = [each for machine in machines for each in predict_machines(read_machines(machine), bridged_pair(), PLAIN)]
     for first, second in zip(together, alone, strict=True):
         assert [each.task for each in first.ratios] == [each.task for each in second.ratios]
         for name in ("estimates", "ratios"):
@@ -127,7 +127,7 @@ def test_one_suite_alone_has_the_answer_of_its_champion(capsys):
         options = ["predict", "--processor", KNOWN["processor"], "--chips", "2", "--results", str(results)]
         assert main([*options, "--suite", suite, "--json", "--brief"]) == 0
         [machine] = json.loads(capsys.readouterr().out)["machines"]
-        [expected] = predict_batch(entries, champion, replace(PLAIN, explain=True, neighbors=3)).machines
+        [expected] = predict_machines(entries, Suites(champion), replace(PLAIN, explain=True, neighbors=3)).machines
         assert [each["median"] for each in machine["estimates"]] == [each.median for each in expected.estimates]
         assert machine["ratios"] == []
 
@@ -138,14 +138,14 @@ def test_a_machine_that_one_champion_refuses_has_the_answer_of_the_other():
     assert [list(scores(with_task)), with_task.ratios, with_task.notes[-1:]] == [[LATER[2]], (), with_task.notes[-1:]]
     assert not any("no answer" in note for note in with_task.notes)
     lines = read_machines([KNOWN, {"processor": "nonsense"}])
-    known, refused = predict_pair(lines, pair, PLAIN).machines
+    known, refused = predict_machines(lines, pair, PLAIN).machines
     assert (known.status, refused.status) == ("ok", "refused")
     with pytest.raises(UserError, match="nonsense"):
-        predict_pair(lines, pair, PLAIN, strict=True)
+        predict_machines(lines, pair, PLAIN, strict=True)
 
 
 def test_a_result_of_the_base_moves_an_entity_that_the_base_has_not_seen():
-    later = {*bridged_pair().bridged.reference_data.measured.frame["cpu_model"]}
+    later = {*bridged_pair().last.reference_data.measured.frame["cpu_model"]}
     entity = next(each for each in ENTITIES if each not in later)
     machine, pair = {"processor": entity, "chips": 1}, without(entity)
     before = scores(answer(machine, pair=pair))
@@ -226,14 +226,14 @@ def test_rank_refuses_a_candidate_that_one_champion_cannot_use():
     ranking = champion.rank([KNOWN, {"processor": "nonsense"}, {**KNOWN, "chips": 1}], suite="both")
     assert [len(ranking.candidates), len(ranking.refused)] == [2, 1]
     assert {*ranking.weights} == {*TITLES, *LATER}
-    assert ranking.dataset == f"{pair.bridged.dataset}, {pair.base.dataset}"
+    assert ranking.dataset == f"{pair.last.dataset}, {pair.first.dataset}"
 
 
 def test_a_grid_of_one_suite_is_that_of_its_champion():
     entries = read_machines({"processor": KNOWN["processor"]})
     both, alone = (
         predict_grids(entries[0], ["chips=1,2"], champions, ["CINT2026rate"])
-        for champions in (bridged_pair(), bridged_pair()[1])
+        for champions in (bridged_pair(), Suites(bridged_pair().last))
     )
     assert both == alone
 
@@ -273,10 +273,10 @@ def test_a_target_chooses_its_suite(tmp_path, capsys, targets, dataset):
 
 def test_a_cpu_model_that_neither_suite_measured_is_never_of_high_trust():
     pair = bridged_pair()
-    cells = {pair.base.entity: "a model of nobody", "cpu_model_id": None, "family": None, "cpu_vendor": None}
-    assert pair.bridged.limit_trust(cells) == "CPU model measured in neither suite"
+    cells = {pair.first.entity: "a model of nobody", "cpu_model_id": None, "family": None, "cpu_vendor": None}
+    assert pair.last.limit_trust(cells) == "CPU model measured in neither suite"
     for champion in pair:
         measured = {**cells, champion.entity: next(iter(champion.measured_entities))}
-        assert pair.bridged.limit_trust(measured) == ""
+        assert pair.last.limit_trust(measured) == ""
     assert cap_trust("high", "a reason") == "fair: a reason"
     assert cap_trust("low: few results", "a reason") == "low: few results"

@@ -10,7 +10,7 @@ from champion_project import SUITES, predict, project
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perfcast.inference.predict import make_options
+from perfcast.inference.options import make_options
 from perfcast.uncertainty.levels import ErrorRows, KnownErrors, outputs_of
 
 OPTIONS = make_options(when="2025-03")

@@ -7,7 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from champion_project import FEATURES, KNOWN, PLAIN, SUITES, is_possible, make_machines, predict, project, read_cells
+from champion_project import (
+    FEATURES,
+    KNOWN,
+    PLAIN,
+    SUITES,
+    is_possible,
+    make_machines,
+    predict,
+    predict_parsed,
+    project,
+    read_cells,
+)
 from generated_results import fake_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,9 +32,10 @@ from perfcast.inference import PredictOptions, parse_machines, predict_machines,
 from perfcast.inference.cells import Cells
 from perfcast.inference.champion import Champion, build_features
 from perfcast.inference.explain import shapley_values
-from perfcast.inference.predict import BATCH_SIZE, predict_batch
+from perfcast.inference.predict import BATCH_SIZE
 from perfcast.inference.reference_data import ReferenceData, describing_columns
 from perfcast.inference.rules.description_rules import find_rules
+from perfcast.inference.suites import Suites
 from perfcast.predictors.linear import Ridge
 from perfcast.schema.table import Column, Kind, Role, build_table
 from perfcast.utils.errors import UserError
@@ -87,10 +99,10 @@ def test_given_cells_reach_the_predictor_unchanged():
     expected = champion.predictor.predict(table.frame)["base_score"]
     assert rows[columns].notna().all(axis=None)
     try:
-        answer = predict_machines(make_machines(rows[columns]), champion, PLAIN)
+        answer = predict_parsed(make_machines(rows[columns]), champion)
     except UserError:  # filling crosswise may make machines that cannot be
         possible = [n for n in rows.index if is_possible(rows.loc[[n]])]
-        answer = predict_machines(make_machines(rows.loc[possible, columns]), champion, PLAIN)
+        answer = predict_parsed(make_machines(rows.loc[possible, columns]), champion)
         expected = expected[possible]
     assert len(answer.machines) > 5
     assert answer.to_frame()["estimate"].to_numpy() == pytest.approx(expected.to_numpy(), rel=1e-9)
@@ -168,7 +180,7 @@ def test_batch_predictions_equal_single_ones():
     machines = [{**KNOWN, "chips": 1 + number % 2, "suite": "CINT2017rate"} for number in range(BATCH_SIZE + 3)]
     champion = project().champion
     described = parse_machines(read_machines(machines), champion)
-    together = predict_machines(described, champion, PLAIN)
+    together = predict_parsed(described, champion)
     assert [prediction.line for prediction in together] == list(range(1, BATCH_SIZE + 4))
     last, single = together.machines[-1], replace(predict(machines[-1]).machines[0], line=BATCH_SIZE + 3)
     ((of_batch,), (alone,)) = last.estimates, single.estimates
@@ -203,7 +215,7 @@ def test_a_field_that_the_measured_machine_has_never_lowers_the_score(seed):
     measured = champion.reference_data.measured.frame
     possible = [row for row in range(len(measured)) if is_possible(measured.iloc[[row]])]
     row = int(np.random.default_rng(seed).choice(possible))
-    answer = predict_machines(describe_more_and_more(row, seed), champion, OPTIONS)
+    answer = predict_parsed(describe_more_and_more(row, seed), champion, OPTIONS)
     scores = [machine.estimates[0].in_domain_score for machine in answer]
     assert len(scores) > 5
     assert np.diff(scores).min() > -1e-6
@@ -358,7 +370,7 @@ def test_published_results_of_other_numbers_of_cores_are_of_other_machines():
     machine, rows = _measured_machine()
     cores = float(rows["cores_per_chip_of_cpu_model"].iloc[0])
     described = read_machines({**machine, "cores": cores / 2})
-    fewer, whole = predict_batch(described, project().champion, PLAIN).machines
+    fewer, whole = predict_machines(described, Suites(project().champion), PLAIN).machines
     assert fewer.estimates[0].published is None and whole.estimates[0].published.count == len(rows)
 
 

@@ -8,12 +8,12 @@ from functools import cache
 
 import pandas as pd
 import pytest
-from champion_project import SUITES, project
+from champion_project import SUITES, predict_parsed, project
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfcast.cli.main import main
-from perfcast.inference import PredictOptions, parse_machines, predict_machines, read_machines
+from perfcast.inference import PredictOptions, parse_machines, read_machines
 from perfcast.inference.user_measurements import read_measurements
 from perfcast.utils.errors import UserError
 
@@ -24,7 +24,7 @@ PLAIN = PredictOptions(neighbors=0, explain=False)
 def predict_corrected(measured, machine=MACHINE, options=PLAIN):
     champion = project().champion
     measurements = read_measurements(read_machines(measured), champion, machine)
-    return predict_machines(parse_machines(read_machines(machine), champion), champion, options, measurements).machines[
+    return predict_parsed(parse_machines(read_machines(machine), champion), champion, options, [measurements]).machines[
         0
     ]
 
@@ -32,7 +32,7 @@ def predict_corrected(measured, machine=MACHINE, options=PLAIN):
 @cache
 def before():
     champion = project().champion
-    machine = predict_machines(parse_machines(read_machines(MACHINE), champion), champion, PLAIN).machines[0]
+    machine = predict_parsed(parse_machines(read_machines(MACHINE), champion), champion, PLAIN).machines[0]
     return {estimate.task: estimate for estimate in machine.estimates}
 
 

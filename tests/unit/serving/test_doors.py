@@ -13,9 +13,9 @@ from serving_project import request, served
 
 import perfcast
 from perfcast.cli.main import main
-from perfcast.inference.bridged import predict_pair
 from perfcast.inference.machine_files import read_machines
-from perfcast.inference.predict import PredictOptions
+from perfcast.inference.options import PredictOptions
+from perfcast.inference.predict import predict_machines
 
 # CPU models with results of both suites, of one, and what is typed of the memory
 MODELS = sorted(project().standard.frame["cpu_model"].dropna().unique())
@@ -59,7 +59,7 @@ def request_doors(address, capsys, tmp_path):
         flags = [word for name, value in machine.items() for word in (f"--{name}", str(value))]
         text = "; ".join([model, *(f"{name}={value}" for name, value in machine.items() if name != "processor")])
         options = PredictOptions(neighbors=0, explain=False)
-        [pair] = predict_pair(read_machines(machine), bridged_pair(), options).machines
+        [pair] = predict_machines(read_machines(machine), bridged_pair(), options).machines
         made = {each.task: [each.median, each.low, each.high] for each in pair.estimates}
         expected = {task: made[task] for task in titles[suite] if task in made}
         champion = perfcast.load_champion(bridged_results() / "champion" / dataset[suite])

@@ -23,6 +23,7 @@ import anyio
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from perfcast.inference.suites import Suites
 from perfcast.serving.mcp_server import TOOLS, create_server
 from perfcast.serving.request_limits import RequestLimits
 
@@ -40,7 +41,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
 
 def ask(question: Callable[[Client], Any], server: Any = None) -> Any:
     async def run() -> Any:
-        async with Client(server or create_server(project().champion)) as client:
+        async with Client(server or create_server(Suites(project().champion))) as client:
             return await question(client)
 
     return anyio.run(run)
@@ -128,9 +129,9 @@ def test_published_results_are_of_the_asked_suite():
 
 
 def test_sizes_are_bounded():
-    small = create_server(project().champion, RequestLimits(machines=1))
+    small = create_server(Suites(project().champion), RequestLimits(machines=1))
     assert call("compare", REQUESTS["compare"], small).is_error
-    small = create_server(project().champion, RequestLimits(body=20))
+    small = create_server(Suites(project().champion), RequestLimits(body=20))
     assert "bytes" in call("compare", REQUESTS["compare"], small).content[0].text
 
 

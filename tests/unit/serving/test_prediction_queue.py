@@ -11,7 +11,9 @@ from champion_project import project
 from serving_project import KNOWN, WRONG
 
 from perfcast.inference.machine_files import read_tree
-from perfcast.inference.predict import PredictOptions, predict_batch
+from perfcast.inference.options import PredictOptions
+from perfcast.inference.predict import predict_machines
+from perfcast.inference.suites import Suites
 from perfcast.serving import request_limits
 from perfcast.serving.app import ServerMetrics
 from perfcast.serving.request_limits import DEFAULT_LIMITS, PredictionQueue
@@ -40,7 +42,7 @@ def run(scenario, limits=DEFAULT_LIMITS):
 
 def enqueue(queue, machines, options=PLAIN, encode=lambda answer: answer):
     entries = read_tree(machines, "the body")
-    return asyncio.create_task(queue.predict(project().champion, entries, options, encode))
+    return asyncio.create_task(queue.predict(Suites(project().champion), entries, options, encode))
 
 
 @pytest.fixture
@@ -48,13 +50,13 @@ def batches(monkeypatch):
     """Sizes of the batches; a machine with the field `bug` meets one."""
     sizes = []
 
-    def record(entries, champion, options):
+    def record(entries, suites, options):
         sizes.append(len(entries))
         if any("bug" in entry.values for entry in entries):
             raise ZeroDivisionError("a bug")
-        return predict_batch(entries, champion, options)
+        return predict_machines(entries, suites, options)
 
-    monkeypatch.setattr(request_limits, "predict_batch", record)
+    monkeypatch.setattr(request_limits, "predict_machines", record)
     return sizes
 
 
@@ -62,7 +64,7 @@ def test_waiting_requests_with_equal_options_are_one_batch_with_the_answers_of_e
     bodies = [[KNOWN, WRONG, {"processor": "Zeus 1"}], KNOWN_ONE, [KNOWN], [KNOWN] * 3]
     options = [PLAIN, PLAIN, replace(PLAIN, level=0.5), PLAIN]
     expected = [
-        predict_batch(read_tree(body, "the body"), project().champion, chosen)
+        predict_machines(read_tree(body, "the body"), Suites(project().champion), chosen)
         for body, chosen in zip(bodies, options, strict=True)
     ]
 

@@ -106,6 +106,6 @@ def test_health_describes_both(address):
 
 
 def test_one_champion_takes_both_as_itself():
-    with served(bridged_pair().bridged) as alone:
+    with served(bridged_pair().last) as alone:
         assert list_tasks(request(f"{alone}/predict{PLAIN}&suite=both", KNOWN).json()) == LATER
         assert request(f"{alone}/predict{PLAIN}&suite=2017", KNOWN).status == 422

@@ -12,11 +12,11 @@ from champion_project import project
 
 from perfcast.api import Champion, with_operations
 from perfcast.domains.servers.processors.cloud_instances import SOURCE, read_instances
-from perfcast.inference.bridged import predict_pair
-from perfcast.inference.champion_pair import BridgedPair
 from perfcast.inference.machine_files import make_entry
-from perfcast.inference.predict import PredictOptions
+from perfcast.inference.options import PredictOptions
+from perfcast.inference.predict import predict_machines
 from perfcast.inference.reference_data import ReferenceData
+from perfcast.inference.suites import Suites
 from perfcast.utils.errors import UserError
 
 HEADER = "instance_type,vcpus,cpu_model,family,threads_per_core,other_families\n"
@@ -127,11 +127,11 @@ def test_instance_of_a_family_is_on_hosts_of_this_family(champion):
 
 @pytest.mark.parametrize("name", ["x1.large", "standard_x8_v1", "x3.large"])
 def test_instances_have_answers_in_both_suites(champion, listed, name):
-    bridged = add_instances(bridged_pair().bridged, listed)
+    bridged = add_instances(bridged_pair().last, listed)
     bridged = replace(bridged, base=replace(bridged.base, champion=champion))
-    pair = BridgedPair(champion, bridged)
+    pair = Suites(champion, bridged)
     options = PredictOptions(neighbors=0, explain=False)
-    (machine,) = predict_pair([make_entry(1, name, {"processor": name})], pair, options).machines
+    (machine,) = predict_machines([make_entry(1, name, {"processor": name})], pair, options).machines
     assert len(machine.estimates) == 8
     assert len(machine.ratios) == 4
     alone = {each.task: each.median for each in machine.estimates}

@@ -1,0 +1,277 @@
+"""Answers of one champion about a batch of machines: a frame of estimates, and the predictions that show it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from perfcast.inference.cells import ASSUMED, MEASURED
+from perfcast.inference.champion import Champion
+from perfcast.inference.explain import Explainer
+from perfcast.inference.imputation import impute_machines
+from perfcast.inference.machine_predictions import MachinePredictions
+from perfcast.inference.options import PredictOptions
+from perfcast.inference.parse import ParsedMachines
+from perfcast.inference.prediction import (
+    MAX_RATIO,
+    NEVER,
+    OK,
+    REFUSED,
+    DerivedValue,
+    Estimate,
+    Prediction,
+    Unpredicted,
+    cap_trust,
+    derive_values,
+    is_too_wide,
+    list_outside,
+    name_tasks,
+    rate_trust,
+)
+from perfcast.inference.user_measurements import UserMeasurements
+from perfcast.schema.table import Role, Tag, select
+from perfcast.uncertainty.levels import ErrorRows, outputs_of, shared_labels
+
+_MAX_NAMED = 8
+"""Names of measured entities up to which a refusal lists them."""
+_OF_ESTIMATES = tuple(Estimate.__dataclass_fields__)
+
+
+class Correction(NamedTuple):
+    """Addition of known errors to the logarithms of the predictions of a target, and their factor of the widths.
+
+    `later` is the addition of results after training alone. Shapes: (n,) each.
+    """
+
+    shift: np.ndarray
+    narrowing: np.ndarray
+    later: np.ndarray
+
+
+class SuiteAnswers:
+    """Answers of a champion about a batch of machines: `predicted`, with the `corrections` by target.
+
+    `is_corrected` is whether user measurements are part of the corrections.
+    """
+
+    def __init__(
+        self,
+        machines: ParsedMachines,
+        champion: Champion,
+        options: PredictOptions,
+        measurements: UserMeasurements | None = None,
+    ) -> None:
+        self.champion, self.options, self.measurements = champion, options, measurements
+        imputed = impute_machines(machines, champion, options.when, assume=options.assume)
+        self.predicted = MachinePredictions(imputed, champion)
+        self.explainer = Explainer(
+            self.predicted,
+            champion,
+            neighbors=options.neighbors,
+            explain=options.explain,
+            drivers=options.explain and options.drivers,
+        )
+        self.keys = self.predicted.completed.cells.index
+        self.tasks = self.predicted.completed.cells[champion.task].astype(str)
+        self.is_corrected = measurements is not None
+        self.corrections = [self._correct(number) for number in range(len(champion.predictor.targets_))]
+
+    def _correct(self, number: int) -> Correction:
+        """Return the correction of the predictions of a target."""
+        predicted, measurements = self.predicted, self.measurements
+        later, narrowing = self.explainer.find_later(number)
+        if measurements is None:
+            return Correction(later, narrowing, later)
+        table, target = predicted.table, self.champion.predictor.targets_[number]
+        outputs = outputs_of(table.frame[table.column_of(Tag.TASK)], target)
+        beyond, narrowed = measurements.known.predict(ErrorRows.of(table, outputs))
+        shift = later + beyond
+        narrowed = np.minimum(narrowing, narrowed)
+        of_other_tasks = ~np.isin(outputs, measurements.outputs)
+        away = of_other_tasks & self.explainer.moves_away(predicted.medians[:, number], shift, target)
+        return Correction(np.where(away, later, shift), np.where(away, narrowing, narrowed), later)
+
+    def move(self, added: np.ndarray) -> None:
+        """Add to the logarithms of the predictions of the first target, (n,), where that leads to published results."""
+        correction, target = self.corrections[0], self.champion.predictor.targets_[0]
+        away = self.explainer.moves_away(self.predicted.medians[:, 0], added, target)
+        self.corrections[0] = correction._replace(shift=correction.shift + np.where(away, 0.0, added))
+        self.is_corrected = True
+
+    @cached_property
+    def estimates(self) -> pd.DataFrame:
+        """The estimates of every machine, task and target, in the order of rows.
+
+        `machine` is its key, `row` that of the machine by task, `message` why there is no answer, "" where there is
+        one; the other columns are the fields of `Estimate`.
+        """
+        targets = range(len(self.champion.predictor.targets_))
+        frame = pd.concat([self._estimate(number) for number in targets]).sort_values("row", kind="stable")
+        frame = frame.reset_index(drop=True)
+        frame["message"] = self._list_refusals(frame)
+        frame["trust"] = self._list_trust(frame)
+        return frame
+
+    def _estimate(self, number: int) -> pd.DataFrame:
+        """Return the estimates of a target."""
+        predicted, champion, options = self.predicted, self.champion, self.options
+        X, target = predicted.table.frame, champion.predictor.targets_[number]
+        units = {column.name: column.unit for column in predicted.table.columns}
+        inputs = [column.name for column in select(champion.predictor.columns_, role=Role.FEATURE)]
+        lowest, highest = predicted.lowest, predicted.highest
+        intervals = predicted.intervals(number, options.level)
+        shift, narrowing, later = self.corrections[number]
+        medians = np.clip(predicted.medians[:, number] * np.exp(shift), lowest, highest)
+        low, high = np.full((2, len(X)), None, dtype=object)
+        scores, groups = [None] * len(X), [""] * len(X)
+        if intervals is not None:
+            below, above = (narrowing * intervals[name].to_numpy() for name in ("below", "above"))
+            low = np.clip(medians * np.exp(-below), lowest, highest)
+            high = np.clip(medians * np.exp(above), lowest, highest)
+            scores = intervals["in_domain_score"].tolist()
+            groups = intervals["least_similar_group"].tolist()
+        frame = pd.DataFrame(
+            {
+                "machine": self.keys,
+                "row": np.arange(len(X)),
+                "task": self.tasks,
+                "target": target,
+                "median": medians,
+                "low": low,
+                "high": high,
+                "level": options.level,
+                "unit": [champion.rules.presentation.task_units.get(task, units[target]) for task in self.tasks],
+                "in_domain_score": pd.Series(scores, dtype=float if intervals is not None else object),
+                "trust": [rate_trust(score, group) for score, group in zip(scores, groups, strict=True)],
+                "missing": X[inputs].isna().to_numpy().sum(axis=1),
+                "assumed": predicted.completed.has_origin(ASSUMED).sum(axis=1),
+                "user_factor": np.exp(shift - later) if self.is_corrected else None,
+            }
+        )
+        is_answered = predicted.has_output[:, number]
+        if options.tasks:
+            is_answered = is_answered & np.isin(self.tasks, options.tasks)
+        answered: pd.DataFrame = frame[is_answered].copy()
+        ends = zip(*(answered[name].tolist() for name in ("row", "low", "high")), strict=True)
+        explained = [self.explainer.explain(row, target, low, high) for row, low, high in ends]
+        for name in explained[0] if explained else ():
+            answered[name] = pd.Series([each[name] for each in explained], answered.index, dtype=object)
+        return answered
+
+    def _list_refusals(self, frame: pd.DataFrame) -> list[str]:
+        """Return why every output cannot be predicted, "" where it can."""
+        predicted = self.predicted
+        is_share = np.isfinite(predicted.highest[frame["row"]]) | frame["unit"].str.startswith("share").to_numpy()
+        messages = []
+        outputs = zip(frame["row"], frame["task"], frame["low"], frame["high"], frame["trust"], is_share, strict=True)
+        for row, task, low, high, trust, shares in outputs:
+            if row in predicted.impossible:
+                messages.append(f"{task} cannot be predicted: {predicted.impossible[row]}")
+            # shares and accuracies may be near 0, so no ratio is too large for them
+            elif shares or low is None or not is_too_wide(low, high):
+                messages.append("")
+            else:
+                messages.append(f"{task} cannot be predicted: {self._describe_width(high / low, trust)}")
+        return messages
+
+    def _describe_width(self, factor: float, trust: str) -> str:
+        """Return that an interval is too wide to tell anything, and what would narrow it."""
+        entity = self.champion.entity
+        names = sorted(self.champion.measured_entities)
+        measured = ", ".join(names) if len(names) <= _MAX_NAMED else f"{len(names)} of them"
+        reason = trust.partition(": ")[2]
+        far = f" ({reason})" if reason else ""
+        return (
+            f"its {100 * self.options.level:g} % interval would span a factor of {factor:.3g}, more than "
+            f"{MAX_RATIO:g}{far}; measured {entity}: {measured}; give a result of it (--measured)"
+        )
+
+    def _list_trust(self, frame: pd.DataFrame) -> list[str]:
+        """Return the trust of every output, after what limits it for its machine."""
+        limit_of: dict[int, tuple[bool, str]] = {}
+        for machine, row in zip(frame["machine"], frame["row"], strict=True):
+            if machine not in limit_of:
+                cells = self._read_cells(row)
+                limit_of[machine] = bool(self._list_unmeasured(cells)), self.champion.limit_trust(cells)
+        trusts = []
+        for machine, trust in zip(frame["machine"], frame["trust"], strict=True):
+            is_new, reason = limit_of[machine]
+            limited = NEVER if is_new else trust
+            trusts.append(cap_trust(limited, reason) if reason else limited)
+        return trusts
+
+    def _read_cells(self, row: int) -> dict[str, Any]:
+        return {column: values[row] for column, values in self.predicted.completed.cells.items()}
+
+    def _list_unmeasured(self, cells: Mapping[str, Any]) -> list[str]:
+        """Return the kinds of a machine that were never measured."""
+        kinds = self.champion.rules.limits.list_kinds(cells)
+        return [kind for kind in kinds if not self.champion.has_measured(kind, cells)]
+
+    @property
+    def errors(self) -> ErrorRows:
+        """The errors of the rows of `estimates`, for their correlations."""
+        labels = shared_labels(self.predicted.table).iloc[self.estimates["row"]].reset_index(drop=True)
+        return ErrorRows(labels, outputs_of(self.estimates["task"], self.estimates["target"]))
+
+    def list_predictions(self, notes: Mapping[int, Sequence[str]]) -> list[Prediction]:
+        """Return the predictions in the order of the machines; `notes` by key are added."""
+        shared = self.measurements.notes if self.measurements else ()
+        frame = self.estimates
+        keys = dict.fromkeys(frame["machine"].tolist())
+        return [self._show(key, frame[frame["machine"] == key], (*notes.get(key, ()), *shared)) for key in keys]
+
+    def _show(self, key: int, made: pd.DataFrame, notes: tuple[str, ...]) -> Prediction:
+        """Return the prediction of one machine from its rows of `estimates`, with `notes` after those of its own."""
+        champion, rows = self.champion, made["row"].tolist()
+        answered = made["message"] == ""
+        estimates = list_estimates(made[answered])
+        refused = made.loc[~answered, ["task", "target", "message"]]
+        refusals = tuple(Unpredicted(*each) for each in refused.itertuples(index=False, name=None))
+        cells = self._read_cells(rows[0])
+        origins = self.predicted.completed.has_origin(ASSUMED, MEASURED)[rows[0]].tolist()
+        assumed = [column for column, is_assumed in zip(cells, origins, strict=True) if is_assumed]
+        shown = champion.rules.presentation
+        scores = {each.task: (each.median, each.low, each.high) for each in estimates}
+        derived, wide = derive_values(shown.derived, scores, cells)
+        unmeasured = self._list_unmeasured(cells)
+        further = [f"never measured: {', '.join(unmeasured)}"] if unmeasured else []
+        further += [*shown.list_assumed_notes(cells, assumed), *shown.list_completed_notes(cells), *wide]
+        reasons = [each.message for each in refusals]
+        outside = list_outside(name_tasks(estimates, champion.rules.names.task_titles))
+        return Prediction(
+            key,
+            **self.explainer.describe(rows),
+            estimates=estimates,
+            notes=(*outside, *(reasons if estimates else ()), *further, *notes),
+            status=OK if estimates else REFUSED,
+            message="" if estimates else "; ".join(reasons),
+            derived=(*derived, *self._sum_units(estimates, cells)),
+            unpredicted=refusals,
+        )
+
+    def _sum_units(self, estimates: Sequence[Estimate], cells: Mapping[str, Any]) -> list[DerivedValue]:
+        """Return the scores of the whole machine, where those of a dataset are of one of its units."""
+        shown = self.champion.rules.presentation
+        size = shown.size_of(cells) if shown.score_columns else 0.0
+        formula = " x ".join(("estimate", *shown.score_columns))
+        return [
+            DerivedValue(f"{each.task} of the whole machine", each.median, each.low, each.high, each.unit, formula)
+            for each in (each.times(size) for each in estimates if size > 0)
+        ]
+
+
+def list_estimates(frame: pd.DataFrame) -> tuple[Estimate, ...]:
+    """Return rows of `SuiteAnswers.estimates` as estimates."""
+    names = [name for name in _OF_ESTIMATES if name in frame]
+    return tuple(Estimate(**dict(zip(names, row, strict=True))) for row in list_rows(frame, names))
+
+
+def list_rows(frame: pd.DataFrame, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """Yield the cells of every row in some columns, None where one is missing."""
+    columns = (frame[name].astype(object).where(frame[name].notna(), None).tolist() for name in names)
+    return zip(*columns, strict=True)
