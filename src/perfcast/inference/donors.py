@@ -217,7 +217,7 @@ class JointDeck:
         frame = measured.frame[[name for name in kinds if name in read]]
         self.frame = (frame.sort_values(times[0], kind="stable") if times else frame).reset_index(drop=True)
         self._coded = CodedFrame(self.frame)
-        self._logs = {name: _logs(self.frame[name]) for name in scored if name in numbers}
+        self._numbers = [name for name in scored if name in numbers]
         self._scored_texts = [name for name in scored if name not in numbers]
         when = self.frame[times[0]] if times else pd.Series(pd.Timestamp(0), self.frame.index)
         self._years = (when - when.max()).dt.days.fillna(0).to_numpy() / _DAYS
@@ -263,10 +263,11 @@ class JointDeck:
         Donors of hardware are results of any task, those of software of the task of the machine. They are -1 for a
         machine that lacks no cell which they give, and for one without any.
         """
-        names = [*self._logs, *self._scored_texts]
-        names += [name for name in (self.rules.day, self.rules.launch) if name in machines]
+        names = [*self._numbers, *self._scored_texts]
         if software:
-            names.insert(0, self.task)
+            # what tells nothing of the software gives machines no donors of their own
+            names = [self.task, *(name for name in names if name not in self.rules.apart)]
+        names += [name for name in (self.rules.day, self.rules.launch) if name in machines]
         keys = list_rows(machines, names)
         incomplete = np.zeros(len(keys), dtype=bool)
         for name in self._software if software else self._hardware:
@@ -304,8 +305,9 @@ class JointDeck:
     ) -> np.ndarray:
         """Return the penalties of the candidates of machines, (rows,). Shapes: rows (rows,), sizes (machines,)."""
         owners = np.repeat(np.arange(len(machines)), sizes)
-        days = pd.Series([known.get(self.rules.day) for known in machines], dtype="datetime64[us]")
-        wanted = ((days - self._last).dt.days.fillna(0).clip(upper=0).to_numpy() / _DAYS)[owners]
+        last = pd.Timestamp(self._last)
+        days = [last if (day := known.get(self.rules.day)) is None else day for known in machines]
+        wanted = np.array([min((pd.Timestamp(day) - last).days, 0) for day in days])[owners] / _DAYS
         years = self._years[rows]
         if not software:
             # machines of an entity change little after its last result
@@ -321,16 +323,25 @@ class JointDeck:
         for name, penalty in self.rules.penalties.items():
             if software and name in self.rules.apart:
                 continue
-            if name in self._logs:
+            if name in self._numbers:
                 values = np.array([known.get(name) for known in machines], dtype=float)
                 if not np.isnan(values).all():
-                    total += penalty * _gaps(self._logs[name][rows], values[owners])
+                    total += penalty * self._find_gaps(name, values)[owners, self._coded[name].codes[rows]]
             elif name in self._scored_texts:
                 known_codes = self._codes_of(name, machines)
                 if (known_codes != _NOT_GIVEN).any():
                     codes = known_codes[owners]
                     total += penalty * ((self._coded[name].codes[rows] != codes) & (codes != _NOT_GIVEN))
         return total
+
+    def _find_gaps(self, name: str, values: np.ndarray) -> np.ndarray:
+        """Return the gaps of numbers to those that results have of a column, the last to a missing one.
+
+        Shapes: values (machines,) -> (machines, distinct values + 1).
+        """
+        distinct = np.array([*self._coded[name].values, np.nan], dtype=float)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return _gaps(np.log(distinct), values[:, None])
 
     def _codes_of(self, name: str, machines: Sequence[Mapping[str, Any]]) -> np.ndarray:
         """Return the codes of a column's cells among those of the results, (machines,)."""
@@ -429,6 +440,3 @@ def _gaps(logs: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(values), 0.0, np.minimum(np.where(gaps < np.inf, gaps, 1.0), 2.0))
 
 
-def _logs(values: pd.Series) -> np.ndarray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.log(values.to_numpy(dtype=float)))

@@ -204,6 +204,12 @@ class SuiteAnswers:
             trusts.append(cap_trust(limited, reason) if reason else limited)
         return trusts
 
+    @cached_property
+    def _assumed(self) -> list[list[bool]]:
+        """Whether the value of every column is assumed, by row."""
+        assumed: list[list[bool]] = self.predicted.completed.has_origin(ASSUMED, MEASURED).tolist()
+        return assumed
+
     def _read_cells(self, row: int) -> dict[str, Any]:
         return {column: values[row] for column, values in self.predicted.completed.cells.items()}
 
@@ -222,19 +228,19 @@ class SuiteAnswers:
         """Return the predictions in the order of the machines; `notes` by key are added."""
         shared = self.measurements.notes if self.measurements else ()
         frame = self.estimates
-        keys = dict.fromkeys(frame["machine"].tolist())
-        return [self._show(key, frame[frame["machine"] == key], (*notes.get(key, ()), *shared)) for key in keys]
+        outputs: dict[int, list[tuple[int, Estimate, str]]] = {}
+        listed = zip(frame["row"].tolist(), list_estimates(frame), frame["message"].tolist(), strict=True)
+        for key, output in zip(frame["machine"].tolist(), listed, strict=True):
+            outputs.setdefault(key, []).append(output)
+        return [self._show(key, made, (*notes.get(key, ()), *shared)) for key, made in outputs.items()]
 
-    def _show(self, key: int, made: pd.DataFrame, notes: tuple[str, ...]) -> Prediction:
-        """Return the prediction of one machine from its rows of `estimates`, with `notes` after those of its own."""
-        champion, rows = self.champion, made["row"].tolist()
-        answered = made["message"] == ""
-        estimates = list_estimates(made[answered])
-        refused = made.loc[~answered, ["task", "target", "message"]]
-        refusals = tuple(Unpredicted(*each) for each in refused.itertuples(index=False, name=None))
+    def _show(self, key: int, made: Sequence[tuple[int, Estimate, str]], notes: tuple[str, ...]) -> Prediction:
+        """Return the prediction of one machine from its rows, estimates and messages, and `notes` after its own."""
+        champion, rows = self.champion, [row for row, _, _ in made]
+        estimates = tuple(each for _, each, message in made if not message)
+        refusals = tuple(Unpredicted(each.task, each.target, message) for _, each, message in made if message)
         cells = self._read_cells(rows[0])
-        origins = self.predicted.completed.has_origin(ASSUMED, MEASURED)[rows[0]].tolist()
-        assumed = [column for column, is_assumed in zip(cells, origins, strict=True) if is_assumed]
+        assumed = [column for column, is_assumed in zip(cells, self._assumed[rows[0]], strict=True) if is_assumed]
         shown = champion.rules.presentation
         scores = {each.task: (each.median, each.low, each.high) for each in estimates}
         derived, wide = derive_values(shown.derived, scores, cells)
