@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from perfcast.features.encoding.columns import numbers
 from perfcast.predictors.factory import Composite, Nested, load_nested, save_nested
 from perfcast.predictors.predictor import Predictor, predict_logs
 from perfcast.utils.io import write_json
@@ -19,13 +20,20 @@ from perfcast.utils.model_files import read_state
 class Mean(Composite):
     """ln y = mean of ln y_m over the members, with equal weights.
 
+    `within` names a column for some members. Such a member takes no part in a row whose value is outside the range of
+    the training rows: a smooth function of data ends with them, a law does not. A row without the value counts as
+    inside. Where no member takes part, all do.
+
     Source: equal weights after Bates and Granger, The Combination of Forecasts, 1969, Operational Research Quarterly
     20(4).
     """
 
     members: Mapping[str, Nested | None]
+    within: Mapping[str, str] | None = None
 
     members_: dict[str, Predictor] = field(init=False)
+    ranges_: dict[str, list[float]] = field(init=False)
+    """Smallest and largest value in training, by the columns of `within`."""
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         y = pd.DataFrame(np.exp(log_y), index=X.index, columns=list(self.targets_))
@@ -34,9 +42,33 @@ class Mean(Composite):
             name: member.fit(X, y, columns=self.columns_, validation=validation, when=when)
             for name, member in self._construct(self.members).items()
         }
+        self.ranges_ = {}
+        for name in (self.within or {}).values():
+            known = self._numbers(X, name)
+            known = known[np.isfinite(known)]
+            if len(known):
+                self.ranges_[name] = [float(known.min()), float(known.max())]
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
-        return np.asarray(np.mean([predict_logs(member, X) for member in self.members_.values()], axis=0))
+        logs = np.array([predict_logs(member, X) for member in self.members_.values()])
+        within = self.within or {}
+        shares = np.array([self._is_inside(X, within.get(name)) for name in self.members_], dtype=float)
+        shares[:, ~shares.any(axis=0)] = 1.0
+        shares /= shares.sum(axis=0)
+        return np.asarray((shares[:, :, None] * logs).sum(axis=0))
+
+    def _is_inside(self, X: pd.DataFrame, name: str | None) -> np.ndarray:
+        """Return whether the values of a column are not outside its range in training, (n,); of None all are inside."""
+        if name not in self.ranges_:
+            return np.ones(len(X), dtype=bool)
+        low, high = self.ranges_[name]
+        values = self._numbers(X, name)
+        return ~((values < low) | (values > high))
+
+    def _numbers(self, X: pd.DataFrame, name: str) -> np.ndarray:
+        """Return a column as numbers, NaN where the table has none of this name, (n,)."""
+        column = next((column for column in self.columns_ if column.name == name and name in X), None)
+        return np.full(len(X), np.nan) if column is None else numbers(X, column)
 
     def predict_deviations(self, X: pd.DataFrame) -> np.ndarray | None:
         """Return the mean of the deviations of the members that have them: no less than that of the mean error."""
@@ -44,8 +76,10 @@ class Mean(Composite):
         return np.asarray(np.mean(known, axis=0)) if known else None
 
     def _save(self, folder: Path) -> None:
-        write_json(folder / "members.json", {"members": list(self.members_)})
+        write_json(folder / "members.json", {"members": list(self.members_), "ranges": self.ranges_})
         save_nested(folder, self.members_)
 
     def _load(self, folder: Path) -> None:
-        self.members_ = load_nested(folder, read_state(folder / "members.json")["members"])
+        state = read_state(folder / "members.json")
+        self.members_ = load_nested(folder, state["members"])
+        self.ranges_ = state["ranges"]

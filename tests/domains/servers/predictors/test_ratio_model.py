@@ -32,6 +32,7 @@ NUMBERS = (
     "chips",
     "all_core_turbo_mhz",
     "compiler_version",
+    "mem_gbps_per_core",
     "cpu2017_estimate",
     "cpu2017_known",
 )
@@ -100,6 +101,17 @@ def test_deviations_grow_with_what_is_unknown(model: RatioModelPredictor, X: pd.
     assert all((wide > narrow).all() for narrow, wide in pairwise(deviations))
     coverage = np.abs(np.log(X["score"] / model.predict(X)["score"])) < 1.645 * deviations[0]
     assert coverage.mean() > 0.9
+
+
+@pytest.mark.parametrize("column", ["cores_enabled_total", "mem_gbps_per_core"])
+def test_an_interval_widens_outside_the_range_of_training(
+    model: RatioModelPredictor, X: pd.DataFrame, column: str
+) -> None:
+    rate = X[X["suite"] == "fprate"]
+    edge = rate.assign(**{column: X[column].min()})
+    steps = [rate.assign(**{column: X[column].min() / factor}) for factor in (2, 8)]
+    widths = [model.predict_deviations(case)[:, 0] for case in (edge, *steps)]
+    assert all((wide > narrow * 1.05).all() for narrow, wide in pairwise(widths))
 
 
 def test_errors_of_the_rates_of_one_machine_correlate_and_those_of_speeds_do_not(

@@ -29,6 +29,8 @@ NOISE = [0.02, 0.035, 0.025, 0.02]
 """Standard deviations of the noise by kind."""
 RATE_CORRELATION = 0.7
 """Correlation of the coefficients of two rate kinds; those of other kinds do not correlate."""
+OUTSIDE = {"cores_outside": "cores_enabled_total", "memory_outside": "mem_gbps_per_core"}
+"""Variables that are 0 inside the range of training, and the columns whose range it is."""
 DEGREES_OF_FREEDOM = 4.0
 """Of the t distribution of the noise."""
 MAX_SAMPLES = 500
@@ -84,8 +86,10 @@ class RatioModelPredictor(Predictor):
 
     Variables: `constant`, `log_cores`, `chips_past_2` (doublings of the chips past two), `efficiency` (logarithm of the
     estimate per clock, per core of a rate kind), `compiler_steps` (releases of the compiler's vendor since the first in
-    training), `forecast` (1 / root of 1 + results of the CPU model behind the estimate), and `forecast_efficiency`, the
-    product of both.
+    training), `forecast` (1 / root of 1 + results of the CPU model behind the estimate), `forecast_efficiency`, the
+    product of both, and `cores_outside` and `memory_outside` (how far the logarithms of the cores and of the memory
+    bandwidth per core are outside the range of training). Training tells nothing of the last two, so they move no
+    prediction and widen its interval.
 
     Source: Gaussian processes with a sum of linear and label kernels (Rasmussen and Williams, 2006, equations 2.23 to
     2.26 and section 2.7); noise of the t distribution by weights (Lange et al., 1989, J. Am. Stat. Assoc. 84).
@@ -104,6 +108,8 @@ class RatioModelPredictor(Predictor):
     """Median of every variable by kind."""
     versions_: dict[str, list[float]] = field(init=False)
     """Compiler versions in training by vendor."""
+    ranges_: dict[str, list[float]] = field(init=False)
+    """Smallest and largest logarithm in training, by the variables of OUTSIDE that training knows."""
     _training: pd.DataFrame = field(init=False)
     _residuals: np.ndarray = field(init=False)
     """Less medians and prior means, (rows, targets), NaN where not measured."""
@@ -126,6 +132,12 @@ class RatioModelPredictor(Predictor):
             str(vendor): np.unique(versions[(vendors == vendor) & np.isfinite(versions)]).tolist()
             for vendor in pd.unique(vendors[~pd.isna(vendors)])
         }
+        self.ranges_ = {}
+        for name, column in OUTSIDE.items():
+            known = self._logs(X, column)
+            known = known[np.isfinite(known)]
+            if len(known):
+                self.ranges_[name] = [float(known.min()), float(known.max())]
         self.centers_ = {
             name: [_median(values[of_kind > 0]) for of_kind in kinds.T] for name, values in self._read(X).items()
         }
@@ -232,6 +244,7 @@ class RatioModelPredictor(Predictor):
             variables[name] = np.nan_to_num(values - kinds @ self.centers_[name])
         known = np.nan_to_num(self._numbers(X, self.estimate.replace(_ESTIMATE, "known")))
         variables |= {"constant": np.ones(len(X)), "compiler_steps": self._count_steps(X)}
+        variables |= {name: self._distance_outside(X, name) for name in OUTSIDE}
         variables["forecast"] = 1 / np.sqrt(1 + known)
         variables["forecast_efficiency"] = variables["forecast"] * variables["efficiency"]
         labels = {name for effect in self._effects if (name := effect.partition(" of ")[2])}
@@ -256,6 +269,14 @@ class RatioModelPredictor(Predictor):
             "chips_past_2": np.maximum(chips / np.log(2) - 1.0, 0.0),
             "efficiency": self._logs(X, self.estimate) - clock - np.where(is_rate, cores, 0.0),
         }
+
+    def _distance_outside(self, X: pd.DataFrame, name: str) -> np.ndarray:
+        """Return how far the logarithms of a column are outside its range in training, 0 where unknown, (n,)."""
+        if name not in self.ranges_:
+            return np.zeros(len(X))
+        low, high = self.ranges_[name]
+        logs = np.nan_to_num(self._logs(X, OUTSIDE[name]), nan=low)
+        return np.asarray(np.maximum(low - logs, 0.0) + np.maximum(logs - high, 0.0))
 
     def _count_steps(self, X: pd.DataFrame) -> np.ndarray:
         """Return how many older releases of the vendor of its compiler training has, (n,)."""
@@ -293,6 +314,7 @@ class RatioModelPredictor(Predictor):
             "medians": self.medians_,
             "centers": self.centers_,
             "versions": self.versions_,
+            "ranges": self.ranges_,
         }
         write_json(folder / _STATE, state)
         residuals = {_RESIDUAL + target: each for target, each in zip(self.targets_, self._residuals.T, strict=True)}
@@ -301,7 +323,8 @@ class RatioModelPredictor(Predictor):
     def _load(self, folder: Path) -> None:
         state = read_state(folder / _STATE)
         rows = read_parquet(folder / _ROWS)
-        self.medians_, self.centers_, self.versions_ = (state[name] for name in ("medians", "centers", "versions"))
+        self.medians_, self.centers_ = state["medians"], state["centers"]
+        self.versions_, self.ranges_ = state["versions"], state["ranges"]
         self._residuals = np.column_stack([rows.pop(_RESIDUAL + target) for target in self.targets_])
         self._training = rows
         self._condition()
