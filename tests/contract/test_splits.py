@@ -233,6 +233,9 @@ def test_no_leak_by_plain_sets(name):
             assert test["cores_enabled_total"].max() < 96 <= learned["cores_enabled_total"].min()
         if name == BY_TEST_MONTH:
             assert learned["test_month"].max() < pd.Timestamp("2026-05") <= test["test_month"].min()
+        if name == "next_month":
+            assert learned["test_month"].max() < test["test_month"].min()
+            assert test["test_month"].dt.to_period("M").nunique() == 1
         if name == "static_to_dynamic":
             assert set(test["scenario"]) == {"dynamic"} and "dynamic" not in set(learned["scenario"])
         if name == "low_to_high_intensity":

@@ -26,6 +26,8 @@ _SETUP = (
     "mem_eff_mts",
 )
 _FIRST = "2026-05"
+_FIRST_ROLLED = "2026-04"
+"""First month that is predicted from all months before: those have results of every suite."""
 
 
 def _earlier_in_training(table: Table, fold: pd.Series) -> list[str]:
@@ -53,6 +55,29 @@ def forward_2026_05(table: Table, seed: int) -> pd.DataFrame:
     unused = months.isna().to_numpy()
     validation = draw_validation(by_tag(ordered, Tag.ENTITY), test | unused, np.random.default_rng(seed))
     return as_frame(table, ordered, [without_leaks(assigned(test, validation, unused), by_tag(ordered, Tag.BLOCK))])
+
+
+@declare_split(
+    "next month of tests",
+    "machines tested from April 2026 on, each month trained on all tests before it",
+    _earlier_in_training,
+    scenario="the next month",
+    since="2026-06",
+)
+def next_month(table: Table, seed: int) -> pd.DataFrame:
+    """Test on one month of tests a fold, train on all months before; validation rows are drawn by entity."""
+    ordered = by_key(table)
+    months = ordered.frame[_TESTED].dt.to_period("M")
+    entities = by_tag(ordered, Tag.ENTITY)
+    blocks = by_tag(ordered, Tag.BLOCK)
+    rng = np.random.default_rng(seed)
+    folds = []
+    for month in sorted(months[months >= pd.Period(_FIRST_ROLLED)].unique()):
+        test = (months == month).to_numpy()
+        later = (months.isna() | (months > month)).to_numpy()
+        validation = draw_validation(entities, test | later, rng)
+        folds.append(without_leaks(assigned(test, validation, later), blocks))
+    return as_frame(table, ordered, folds)
 
 
 def _one_known(table: Table, fold: pd.Series) -> list[str]:
