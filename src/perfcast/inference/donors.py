@@ -438,5 +438,3 @@ def _gaps(logs: np.ndarray, values: np.ndarray) -> np.ndarray:
     # an unknown value, and one of 0, is as far as one e times as large
     gaps = np.where(values > 0, gaps, np.where(logs == -np.inf, 0.0, 1.0))
     return np.where(np.isnan(values), 0.0, np.minimum(np.where(gaps < np.inf, gaps, 1.0), 2.0))
-
-

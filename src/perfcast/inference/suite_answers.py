@@ -206,7 +206,7 @@ class SuiteAnswers:
 
     @cached_property
     def _assumed(self) -> list[list[bool]]:
-        """Whether the value of every column is assumed, by row."""
+        """The columns whose value is assumed, by row, as flags."""
         assumed: list[list[bool]] = self.predicted.completed.has_origin(ASSUMED, MEASURED).tolist()
         return assumed
 
