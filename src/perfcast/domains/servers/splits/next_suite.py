@@ -72,7 +72,8 @@ def next_month(table: Table, seed: int) -> pd.DataFrame:
     blocks = by_tag(ordered, Tag.BLOCK)
     rng = np.random.default_rng(seed)
     folds = []
-    for month in sorted(months[months >= pd.Period(_FIRST_ROLLED)].unique()):
+    # the first month of a table has none before it
+    for month in sorted(months[(months >= pd.Period(_FIRST_ROLLED)) & (months > months.min())].unique()):
         test = (months == month).to_numpy()
         later = (months.isna() | (months > month)).to_numpy()
         validation = draw_validation(entities, test | later, rng)
