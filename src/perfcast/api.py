@@ -265,7 +265,7 @@ class Champion(champion_folder.Champion):
         targets = with_operations(suites.first).read_entries(onto)
         request = read_sizing(suites.first, mix, **numbers)
         chosen, measured = self._prepare(given, [], Suites(suites.first))
-        return size_fleet(rows, targets, suites.first, request, chosen, measurements=next(iter(measured), None))
+        return size_fleet(rows, targets, suites.first, request, chosen, measured=measured)
 
     @for_python
     def published(self, machine: Machines, *, tasks: Sequence[str] | str = ()) -> dict[str, PublishedScores]:

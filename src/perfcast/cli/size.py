@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     fleet = asking.read_file(options.fleet, champion)
     onto = asking.read_short_machines(options.onto, champion)
     measured = asking.read_user_measurements(options, [], Suites(champion))
-    sizing = size_fleet(fleet, onto, champion, request, chosen, measurements=next(iter(measured), None))
+    sizing = size_fleet(fleet, onto, champion, request, chosen, measured=measured)
     counted = f"{asking.count_words(sizing.machines, 'machine')} replaced"
     total = len(fleet) + len(onto)
     return asking.finish(options, sizing, format_sizing, counted, level=chosen.level, total=total)

@@ -9,9 +9,10 @@ import numpy as np
 
 from perfcast.decisions.criteria import SCORE, RankingRequest
 from perfcast.decisions.joint_scores import predict_scores
+from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.options import PredictOptions
-from perfcast.inference.suites import Measured, Suites
+from perfcast.inference.suites import Measured
 
 MOST = 50
 """Candidates, the best ones, among which the probability is shared: those after them hardly ever come first."""
@@ -19,7 +20,7 @@ MOST = 50
 
 def find_first_places(
     candidates: Sequence[tuple[MachineEntry, float, float]],
-    suites: Suites,
+    champion: Champion,
     request: RankingRequest,
     options: PredictOptions,
     measured: Measured,
@@ -36,7 +37,7 @@ def find_first_places(
     if len(candidates) < 2 or not power or has_others:
         return unknown
     placed = [entry._replace(line=place) for place, (entry, _, _) in enumerate(candidates[:MOST])]
-    scores, errors = predict_scores(placed, suites.first, request.weights, options, *measured[:1] or (None,))
+    scores, errors = predict_scores(placed, champion, request.weights, options, measured)
     if scores is None or errors:
         return unknown
     logs = np.zeros((len(placed), scores.joint.logs.shape[1]))

@@ -31,7 +31,7 @@ from perfcast.inference.prediction import (
     lowest_trust,
     name_carried,
 )
-from perfcast.inference.user_measurements import UserMeasurements
+from perfcast.inference.suites import Measured
 from perfcast.utils.errors import UserError
 
 MAX_TARGETS = 20
@@ -176,7 +176,7 @@ def size_fleet(
     request: SizingRequest,
     options: PredictOptions | None = None,
     *,
-    measurements: UserMeasurements | None = None,
+    measured: Measured = (),
 ) -> Sizing:
     """Size every target for a fleet; rows and targets that cannot be used are refused with the reason.
 
@@ -205,7 +205,7 @@ def size_fleet(
     if len(placed) > most:
         fact = f"there are {len(placed)}"
         raise UserError(f"a fleet may have {most} different machines", fact, "leave out fields that matter little")
-    scores, errors = predict_scores(placed, champion, request.mix, options, measurements)
+    scores, errors = predict_scores(placed, champion, request.mix, options, measured)
     for row in (*rows, *targets):
         if row.place in errors:
             message = str(errors[row.place]).replace(placed[row.place].label, row.entry.label)
@@ -240,7 +240,7 @@ def size_fleet(
         totals={name: sum(row.count * facts[row.place].sizes[name] for row in rows) for name in sizes},
         drivers=sizer.drivers(),
         targets=tuple(sized),
-        notes=(*notes, *common, *(measurements.notes if measurements else ()), *champion.notices),
+        notes=(*notes, *common, *(note for each in measured if each for note in each.notes), *champion.notices),
         refused=tuple(sorted(refused, key=lambda each: each.line)),
     )
 

@@ -65,7 +65,7 @@ def _predict(placed: Sequence[MachineEntry], power: Champion, options: PredictOp
         for each in placed
     ]
     mixes = [{Output(task, target): 1.0} for target in power.rules.presentation.power_targets]
-    idle, full = (predict_scores(entries, power, mix, options, None, seed=_SEED)[0] for mix in mixes)
+    idle, full = (predict_scores(entries, power, mix, options, (), seed=_SEED)[0] for mix in mixes)
     if idle is None or full is None:
         return {}
     return {

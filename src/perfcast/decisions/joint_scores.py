@@ -23,8 +23,7 @@ from perfcast.inference.parse import ParsedMachines, parse_batch
 from perfcast.inference.predict import answer_machines
 from perfcast.inference.prediction import Estimate, Prediction
 from perfcast.inference.suite_answers import SuiteAnswers, list_estimates
-from perfcast.inference.suites import Suites
-from perfcast.inference.user_measurements import UserMeasurements
+from perfcast.inference.suites import Measured, Suites
 from perfcast.uncertainty.levels import ErrorRows
 from perfcast.utils.errors import UserError
 
@@ -130,7 +129,7 @@ def predict_scores(
     champion: Champion,
     mix: Mapping[Output, float],
     options: PredictOptions,
-    measurements: UserMeasurements | None,
+    measured: Measured,
     *,
     seed: int = 0,
 ) -> tuple[MachineScores | None, Mapping[int, UserError]]:
@@ -145,7 +144,7 @@ def predict_scores(
     frames = []
     rows = []
     by_task = parsed.for_tasks([output.task for output in mix], champion)
-    for answers in answer_machines([by_task], Suites(champion), options, [measurements]):
+    for answers in answer_machines([by_task], Suites(champion), options, measured):
         predictions |= answers.predictions
         for side in filter(None, answers.sides):
             frames.append(_add_sizes(side))
@@ -161,7 +160,7 @@ def predict_scores(
     frame = frame[is_used]
     if frame.empty:
         return None, errors
-    correlations = correlate_errors(reduce(ErrorRows.join, rows).take(is_used), champion, measurements)
+    correlations = correlate_errors(reduce(ErrorRows.join, rows).take(is_used), champion, next(iter(measured), None))
     estimates = list_estimates(frame)
     spreads = [
         spread._replace(middle=spread.middle + math.log(size))

@@ -179,7 +179,7 @@ def rank_machines(
     # a line that stands for several machines has no joint score, and neither have two suites
     if len(suites) == 1 and len(set(lines.values())) == len(lines):
         placed = [(by_line[lines[each.line]], each.value, each.score) for each in ranked]
-        first_places = find_first_places(placed, suites, request, options, measured)
+        first_places = find_first_places(placed, first, request, options, measured)
     listed = []
     for rank, (each, share) in enumerate(zip(ranked, first_places, strict=True), start=1):
         line = lines[each.line]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from perfcast.features.encoding.columns import numbers
+from perfcast.features.encoding.columns import finite_range, named_numbers
 from perfcast.predictors.factory import Composite, Nested, load_nested, save_nested
 from perfcast.predictors.predictor import Predictor, predict_logs
 from perfcast.utils.io import write_json
@@ -42,12 +42,8 @@ class Mean(Composite):
             name: member.fit(X, y, columns=self.columns_, validation=validation, when=when)
             for name, member in self._construct(self.members).items()
         }
-        self.ranges_ = {}
-        for name in (self.within or {}).values():
-            known = self._numbers(X, name)
-            known = known[np.isfinite(known)]
-            if len(known):
-                self.ranges_[name] = [float(known.min()), float(known.max())]
+        ranges = {name: finite_range(named_numbers(X, self.columns_, name)) for name in (self.within or {}).values()}
+        self.ranges_ = {name: known for name, known in ranges.items() if known}
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         logs = np.array([predict_logs(member, X) for member in self.members_.values()])
@@ -62,13 +58,8 @@ class Mean(Composite):
         if name not in self.ranges_:
             return np.ones(len(X), dtype=bool)
         low, high = self.ranges_[name]
-        values = self._numbers(X, name)
+        values = named_numbers(X, self.columns_, name)
         return ~((values < low) | (values > high))
-
-    def _numbers(self, X: pd.DataFrame, name: str) -> np.ndarray:
-        """Return a column as numbers, NaN where the table has none of this name, (n,)."""
-        column = next((column for column in self.columns_ if column.name == name and name in X), None)
-        return np.full(len(X), np.nan) if column is None else numbers(X, column)
 
     def predict_deviations(self, X: pd.DataFrame) -> np.ndarray | None:
         """Return the mean of the deviations of the members that have them: no less than that of the mean error."""

@@ -38,6 +38,18 @@ def numbers(frame: pd.DataFrame, column: Column) -> np.ndarray:
     return values
 
 
+def named_numbers(frame: pd.DataFrame, columns: Iterable[Column], name: str) -> np.ndarray:
+    """Return a column by its name as `numbers` does, NaN where the frame has none of this name, (n,)."""
+    column = next((column for column in columns if column.name == name and name in frame), None)
+    return np.full(len(frame), np.nan) if column is None else numbers(frame, column)
+
+
+def finite_range(values: np.ndarray) -> list[float]:
+    """Return the smallest and the largest finite value, nothing without any."""
+    known = values[np.isfinite(values)]
+    return [float(known.min()), float(known.max())] if len(known) else []
+
+
 def number_matrix(frame: pd.DataFrame, columns: Sequence[Column]) -> np.ndarray:
     """Return numerical and date columns as `numbers` does, (n, columns) float64; all are read at once."""
     values = np.empty((len(frame), len(columns)), order="F")

@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.linalg import cho_factor, cho_solve
 
 from perfcast.domains import read_table
-from perfcast.features.encoding.columns import numbers
+from perfcast.features.encoding.columns import finite_range, named_numbers
 from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import POOLED, draw_rows, measured_rows, task_labels, task_medians
 from perfcast.schema.table_files import read_parquet
@@ -127,17 +127,13 @@ class RatioModelPredictor(Predictor):
         logs = logs if is_known.any() else np.zeros(len(X))
         self.medians_ = task_medians(tasks, logs[:, None], [_ESTIMATE])
         vendors = self._join(X, "compiler_vendor")
-        versions = self._numbers(X, "compiler_version")
+        versions = named_numbers(X, self.columns_, "compiler_version")
         self.versions_ = {
             str(vendor): np.unique(versions[(vendors == vendor) & np.isfinite(versions)]).tolist()
             for vendor in pd.unique(vendors[~pd.isna(vendors)])
         }
-        self.ranges_ = {}
-        for name, column in OUTSIDE.items():
-            known = self._logs(X, column)
-            known = known[np.isfinite(known)]
-            if len(known):
-                self.ranges_[name] = [float(known.min()), float(known.max())]
+        ranges = {name: finite_range(self._logs(X, column)) for name, column in OUTSIDE.items()}
+        self.ranges_ = {name: known for name, known in ranges.items() if known}
         self.centers_ = {
             name: [_median(values[of_kind > 0]) for of_kind in kinds.T] for name, values in self._read(X).items()
         }
@@ -242,7 +238,7 @@ class RatioModelPredictor(Predictor):
         variables = self._read(X)
         for name, values in variables.items():
             variables[name] = np.nan_to_num(values - kinds @ self.centers_[name])
-        known = np.nan_to_num(self._numbers(X, self.estimate.replace(_ESTIMATE, "known")))
+        known = np.nan_to_num(named_numbers(X, self.columns_, self.estimate.replace(_ESTIMATE, "known")))
         variables |= {"constant": np.ones(len(X)), "compiler_steps": self._count_steps(X)}
         variables |= {name: self._distance_outside(X, name) for name in OUTSIDE}
         variables["forecast"] = 1 / np.sqrt(1 + known)
@@ -281,7 +277,7 @@ class RatioModelPredictor(Predictor):
     def _count_steps(self, X: pd.DataFrame) -> np.ndarray:
         """Return how many older releases of the vendor of its compiler training has, (n,)."""
         vendors = self._join(X, "compiler_vendor")
-        versions = self._numbers(X, "compiler_version")
+        versions = named_numbers(X, self.columns_, "compiler_version")
         pairs = zip(vendors.tolist(), versions.tolist(), strict=True)
         return np.array(
             [sum(old < new for old in self.versions_.get(vendor, ())) for vendor, new in pairs], dtype=float
@@ -292,12 +288,8 @@ class RatioModelPredictor(Predictor):
         weights = np.array([self._join(X, "domain", "metric") == kind for kind in KINDS], dtype=float).T
         return np.where(weights.any(axis=1, keepdims=True), weights, 1.0 / len(KINDS))
 
-    def _numbers(self, X: pd.DataFrame, name: str) -> np.ndarray:
-        column = next((column for column in self.columns_ if column.name == name and name in X), None)
-        return np.full(len(X), np.nan) if column is None else numbers(X, column)
-
     def _logs(self, X: pd.DataFrame, name: str) -> np.ndarray:
-        values = self._numbers(X, name)
+        values = named_numbers(X, self.columns_, name)
         return np.log(np.where(values > 0, values, np.nan))
 
     def _join(self, X: pd.DataFrame, *names: str) -> np.ndarray:
