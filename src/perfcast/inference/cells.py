@@ -17,7 +17,7 @@ from perfcast.schema.table import Column, Kind
 _MISSING = {"f": np.nan, "M": np.datetime64("NaT"), "O": None}
 """Kind of an array -> its missing value."""
 UNKNOWN = -2
-"""Code of a value that no row of a `CodedFrame` has; -1 is that of missing cells."""
+"""Code of a value that no row of a coded column has; -1 is that of missing cells."""
 
 
 class Cells(dict[str, np.ndarray]):
@@ -138,31 +138,24 @@ class EntityFacts:
 
 
 class Codes(NamedTuple):
-    """One coded column. Shapes: `codes` (n,) int, -1 where the cell is missing; `values` are the distinct ones."""
+    """A coded column: a comparison is one of small integers.
+
+    Shapes: `codes` (n,) int, -1 where the cell is missing. `values` are the distinct ones, `places` their codes.
+    """
 
     codes: np.ndarray
     values: list[Any]
     places: Mapping[Hashable, int]
 
+    def equals(self, value: Any, rows: np.ndarray) -> np.ndarray:
+        """Return whether the column is a value in some rows. Shapes: rows (n,) int -> (n,) bool."""
+        return np.asarray(self.codes[rows] == self.places.get(value, UNKNOWN))
 
-class CodedFrame:
-    """Frame whose columns are coded when they are first asked for: a comparison is one of small integers."""
 
-    def __init__(self, frame: pd.DataFrame) -> None:
-        self._frame, self._codes = frame, dict[str, Codes]()
-
-    def __getitem__(self, name: str) -> Codes:
-        """Return the codes of a column."""
-        if name not in self._codes:
-            codes, values = pd.factorize(self._frame[name])
-            places = {value: at for at, value in enumerate(values)}
-            self._codes[name] = Codes(codes.astype(np.int32), list(values), places)
-        return self._codes[name]
-
-    def equals(self, name: str, value: Any, rows: np.ndarray) -> np.ndarray:
-        """Return whether a column is a value in some rows. Shapes: rows (n,) int -> (n,) bool."""
-        column = self[name]
-        return np.asarray(column.codes[rows] == column.places.get(value, UNKNOWN))
+def code_column(values: pd.Series) -> Codes:
+    """Return a column with its distinct values coded in the order of their first rows."""
+    codes, distinct = pd.factorize(values)
+    return Codes(codes.astype(np.int32), list(distinct), {value: at for at, value in enumerate(distinct)})
 
 
 GIVEN, LOOKED_UP, IMPLIED, MEASURED, ASSUMED, MISSING = (

@@ -13,7 +13,7 @@ import pandas as pd
 from perfcast.inference.cells import (
     UNKNOWN,
     Cells,
-    CodedFrame,
+    code_column,
     fill_missing,
     is_missing,
     list_rows,
@@ -56,7 +56,7 @@ class HotDeck:
         entity = measured.select(tag=Tag.ENTITY)
         self._entity = entity[0] if entity else ""
         self._measured = frozenset(self.frame[self._entity].dropna().unique()) if entity else frozenset()
-        self._coded = CodedFrame(self.frame)
+        self._codes = cache(lambda name: code_column(self.frame[str(name)]))
         self._combinations = cache(self._number_combinations)
         self._find_donor = lru_cache(_MAX_REMEMBERED)(self._search_donor)
 
@@ -108,9 +108,9 @@ class HotDeck:
                 continue
             rows, count = np.flatnonzero(self._recent) if block.recent else np.arange(len(self.frame)), 0
             for name in step:
-                rows = rows[self._coded.equals(name, cells[name], rows)]
+                rows = rows[self._codes(name).equals(cells[name], rows)]
             for name, value in known if len(rows) else ():
-                narrower = rows[self._coded.equals(name, value, rows)]
+                narrower = rows[self._codes(name).equals(value, rows)]
                 if not len(narrower):
                     break
                 rows, count = narrower, count + 1
@@ -216,7 +216,7 @@ class JointDeck:
         read |= {name for group in (*rules.groups, *rules.software_groups) for name in group}
         frame = measured.frame[[name for name in kinds if name in read]]
         self.frame = (frame.sort_values(times[0], kind="stable") if times else frame).reset_index(drop=True)
-        self._coded = CodedFrame(self.frame)
+        self._codes = cache(lambda name: code_column(self.frame[str(name)]))
         self._numbers = [name for name in scored if name in numbers]
         self._scored_texts = [name for name in scored if name not in numbers]
         when = self.frame[times[0]] if times else pd.Series(pd.Timestamp(0), self.frame.index)
@@ -311,7 +311,7 @@ class JointDeck:
         years = self._years[rows]
         if not software:
             # machines of an entity change little after its last result
-            same = self._coded[self._entity].codes[rows] == self._codes_of(self._entity, machines)[owners]
+            same = self._codes(self._entity).codes[rows] == self._codes_of(self._entity, machines)[owners]
             newest = np.full(len(machines), -np.inf)
             np.maximum.at(newest, owners[same], years[same])
             wanted = np.minimum(wanted, np.where(newest > -np.inf, newest, 0.0)[owners])
@@ -326,12 +326,12 @@ class JointDeck:
             if name in self._numbers:
                 values = np.array([known.get(name) for known in machines], dtype=float)
                 if not np.isnan(values).all():
-                    total += penalty * self._find_gaps(name, values)[owners, self._coded[name].codes[rows]]
+                    total += penalty * self._find_gaps(name, values)[owners, self._codes(name).codes[rows]]
             elif name in self._scored_texts:
                 known_codes = self._codes_of(name, machines)
                 if (known_codes != _NOT_GIVEN).any():
                     codes = known_codes[owners]
-                    total += penalty * ((self._coded[name].codes[rows] != codes) & (codes != _NOT_GIVEN))
+                    total += penalty * ((self._codes(name).codes[rows] != codes) & (codes != _NOT_GIVEN))
         return total
 
     def _find_gaps(self, name: str, values: np.ndarray) -> np.ndarray:
@@ -339,13 +339,13 @@ class JointDeck:
 
         Shapes: values (machines,) -> (machines, distinct values + 1).
         """
-        distinct = np.array([*self._coded[name].values, np.nan], dtype=float)
+        distinct = np.array([*self._codes(name).values, np.nan], dtype=float)
         with np.errstate(divide="ignore", invalid="ignore"):
             return _gaps(np.log(distinct), values[:, None])
 
     def _codes_of(self, name: str, machines: Sequence[Mapping[str, Any]]) -> np.ndarray:
         """Return the codes of a column's cells among those of the results, (machines,)."""
-        places = self._coded[name].places
+        places = self._codes(name).places
         values = (known.get(name) for known in machines)
         return np.array([_NOT_GIVEN if value is None else places.get(value, UNKNOWN) for value in values], dtype=int)
 
@@ -418,7 +418,7 @@ class JointDeck:
         """Return a column as `Cells` holds it; rows share their texts."""
         if name not in self._texts:
             return read_column(self.frame[name])
-        return np.asarray(np.array([*self._coded[name].values, None], dtype=object)[self._coded[name].codes])
+        return np.asarray(np.array([*self._codes(name).values, None], dtype=object)[self._codes(name).codes])
 
 
 def _draw_systematically(candidates: np.ndarray, penalties: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast import plugins
-from perfcast.inference.cells import Cells, CodedFrame, EntityFacts, fill_missing, read_column
+from perfcast.inference.cells import Cells, EntityFacts, code_column, fill_missing, read_column
 from perfcast.inference.donors import MIN_CANDIDATES
 from perfcast.inference.rules.description_rules import find_rules
 from perfcast.schema.table import LOWER_IS_BETTER, TASK_KIND, Column, Kind, Role, Table, Tag
@@ -71,7 +71,8 @@ class ReferenceData:
         frame = self.measured.frame
         self.facts_by_model = EntityFacts(self.entity_facts)
         self.column = cache(lambda name: read_column(frame[str(name)]))
-        self._coded, self._common = CodedFrame(frame), dict[tuple[Tag, str], Mapping[str, Any]]()
+        self._codes = cache(lambda name: code_column(frame[str(name)]))
+        self._common: dict[tuple[Tag, str], Mapping[str, Any]] = {}
         self._rows = cache(lambda name: frame.groupby(name, observed=True).indices)
         self._values_of = cache(lambda name, key: frozenset(self.column(name)[self._rows_by_kind[key]].tolist()))
 
@@ -139,10 +140,11 @@ class ReferenceData:
             rows, common = self._find_rows(tag, value), dict[str, Any]()
             kind = [TASK_KIND] if tag is Tag.TASK and TASK_KIND in self.measured.frame else []
             for name in (*self.measured.select(role=Role.FEATURE, group=group), *kind):
-                codes = self._coded[name].codes[rows]
+                column = self._codes(name)
+                codes = column.codes[rows]
                 codes = codes[codes >= 0]
                 if name != by and len(codes) and (codes == codes[0]).all():
-                    common[name] = self._coded[name].values[codes[0]]
+                    common[name] = column.values[codes[0]]
             self._common[tag, value] = common
         return self._common[tag, value]
 
