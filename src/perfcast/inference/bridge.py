@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -39,6 +40,20 @@ _FEATURES = {
 
 class Bridge(Base):
     """Base that estimates machines of the bridged dataset from all that is known of them."""
+
+    @cached_property
+    def _results_of(self) -> pd.Series:
+        """The number of results of every entity."""
+        frame = self.champion.reference_data.measured.frame
+        return frame[self.champion.entity].astype(str).value_counts()
+
+    @cached_property
+    def _published(self) -> pd.Series:
+        """The median published result of every task and identity."""
+        measured = self.champion.reference_data.measured
+        peers = [*measured.select(tag=Tag.TASK), *measured.select(tag=Tag.IDENTITY)]
+        target = self.champion.predictor.targets_[0]
+        return measured.frame.groupby(peers, observed=True)[target].median().rename("published")
 
     @property
     def columns(self) -> list[Column]:
@@ -88,13 +103,11 @@ class Bridge(Base):
         none. Columns as `columns`.
         """
         champion, measured = self.champion, self.champion.reference_data.measured
-        peers = [*measured.select(tag=Tag.TASK), *measured.select(tag=Tag.IDENTITY)]
-        time, target = measured.select(tag=Tag.TIME), champion.predictor.targets_[0]
+        time = measured.select(tag=Tag.TIME)
         rows = frame.assign(**{champion.task: frame[champion.task].astype(object).map(self.tasks)})
         is_used = rows[[champion.task, *filter(None, [champion.rules.names.design_column])]].notna().all(axis=1)
         rows = rows[is_used]
-        counts = measured.frame[champion.entity].astype(str).value_counts()
-        known = pd.DataFrame({"known": frame[champion.entity].astype(str).map(counts).fillna(0)})
+        known = pd.DataFrame({"known": frame[champion.entity].astype(str).map(self._results_of).fillna(0)})
         if rows.empty:
             return known.reindex(columns=list(_FEATURES)).add_prefix(f"{self.name}_")
         machines = rows.reset_index(drop=True)
@@ -108,7 +121,7 @@ class Bridge(Base):
         (shift, narrowing), intervals = predictions.levels[0], predictions.intervals(0, level)
         medians = predictions.medians[:, 0] * np.exp(shift)
         below, above = (np.nan, np.nan) if intervals is None else (narrowing * intervals[n] for n in ("below", "above"))
-        published = measured.frame.groupby(peers, observed=True)[target].median().rename("published")
-        values = machines[peers].astype(object).join(published, on=peers)[["published"]]
+        peers = [str(name) for name in self._published.index.names]
+        values = machines[peers].astype(object).join(self._published, on=peers)[["published"]]
         values = values.assign(estimate=medians, low=medians * np.exp(-below), high=medians * np.exp(above))
         return known.join(values.set_index(rows.index))[list(_FEATURES)].add_prefix(f"{self.name}_")

@@ -21,6 +21,7 @@ from perfcast.inference.name_lookup import EntityNames, TaskNames
 from perfcast.inference.reference_data import DatasetBasis, ReferenceData, describing_columns
 from perfcast.inference.rules.description_rules import DescriptionRules, find_rules
 from perfcast.inference.rules.names import Names
+from perfcast.inference.typical_table import TypicalMachines
 from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import LOWER_IS_BETTER, Column, Kind, Table, Tag, build_table
 from perfcast.uncertainty.conformal import UncertaintyModel
@@ -67,7 +68,8 @@ class Champion:
     `targets_of` are the targets that each was measured in, `typical_rows` the measured row whose first target is the
     median of its last year. `designs` are the measured ones, the most measured first (see
     `Names.design_column`), `measured_kinds` those of machines with results. `joint_deck` donates whole
-    set-ups (None without rules of them), `hot_deck` usual values. `typical_machines` remembers those that were made.
+    set-ups (None without rules of them), `hot_deck` usual values. `typical_machines` are those of `saved_typical` and
+    those that were made since.
     """
 
     dataset: str
@@ -83,6 +85,7 @@ class Champion:
     source: str = ""
     retrieved: str = ""
     notice: str = ""
+    saved_typical: pd.DataFrame | None = field(default=None, repr=False)
     rules: DescriptionRules = field(init=False)
     describes_machines: bool = field(init=False)
     entity: str = field(init=False)
@@ -96,7 +99,7 @@ class Champion:
     description_levels: tuple[tuple[str, ...], ...] = field(init=False)
     hot_deck: HotDeck = field(init=False)
     joint_deck: JointDeck | None = field(init=False)
-    typical_machines: dict[tuple[object, ...], CompletedMachines] = field(init=False, repr=False)
+    typical_machines: TypicalMachines = field(init=False, repr=False)
     published_index: PublishedIndex = field(init=False)
     targets_of: Mapping[str, Sequence[str]] = field(init=False)
     typical_rows: Mapping[str, int] = field(init=False)
@@ -132,7 +135,7 @@ class Champion:
         self.hot_deck = HotDeck(measured)
         joint = rules.typical_values.joint
         self.joint_deck = JointDeck(measured, joint) if joint else None
-        self.typical_machines = {}
+        self.typical_machines = TypicalMachines(self.saved_typical, len(self.tasks))
         self.published_index = PublishedIndex(self.reference_data, rules.presentation)
         self._modules = [plugins.load("features", name) for name in self.features]
         targets = self.predictor.targets_

@@ -11,17 +11,20 @@ from typing import Any
 from perfcast.inference.bridge import Bridge
 from perfcast.inference.champion import Champion
 from perfcast.inference.champion_archive import BASE, find_base, unpack_champion
+from perfcast.inference.imputation import tabulate_typical
 from perfcast.inference.measured_index import NeighborIndex, group_distinct
 from perfcast.inference.reference_data import ReferenceData
 from perfcast.predictors.predictor import Predictor, load_predictor
 from perfcast.schema.table import Table, Tag
-from perfcast.schema.table_files import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version
+from perfcast.schema.table_files import SCHEMA_KEY, SCHEMA_VERSION, check_schema_version, read_parquet
 from perfcast.uncertainty.conformal import UncertaintyModel
 from perfcast.utils.errors import UserError, explain_missing_module
 from perfcast.utils.io import read_json, write_json
 from perfcast.utils.result_digests import record_digests, verify_folder
 
 _REFERENCE_DATA, INTERVALS = "reference_data", "intervals"
+_TYPICAL = "typical.parquet"
+"""Typical machines of the measured entities, in the folder of the reference data."""
 
 
 def load_champion(folder: Path | str, dataset: str | None = None, power: Path | str | None = None) -> Champion:
@@ -47,6 +50,7 @@ def load_champion(folder: Path | str, dataset: str | None = None, power: Path | 
             intervals, bridge = unpacked / INTERVALS, about.get("bridge")
             calibrated = UncertaintyModel.load(intervals) if intervals.is_dir() else None
             index = unpacked / _REFERENCE_DATA
+            typical = index / _TYPICAL
             return Champion(
                 about["dataset"],
                 about["predictor"],
@@ -61,6 +65,7 @@ def load_champion(folder: Path | str, dataset: str | None = None, power: Path | 
                 source=about.get("source", ""),
                 retrieved=about.get("retrieved", ""),
                 notice=about.get("notice", ""),
+                saved_typical=read_parquet(typical) if typical.is_file() else None,
             )
         except UserError:
             raise
@@ -108,3 +113,8 @@ def save_champion(
         NeighborIndex(reference_data.measured, arrays, calibrated).save(folder / _REFERENCE_DATA)
     write_json(folder / "about.json", {SCHEMA_KEY: SCHEMA_VERSION, **about})
     record_digests(folder)
+    champion = load_champion(folder)
+    typical = tabulate_typical(champion) if champion.describes_machines else None
+    if typical is not None:
+        typical.to_parquet(folder / _REFERENCE_DATA / _TYPICAL)
+        record_digests(folder)

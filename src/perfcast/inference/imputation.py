@@ -9,12 +9,15 @@ import pandas as pd
 
 from perfcast.inference.cells import ASSUMED, GIVEN, IMPLIED, MEASURED, CompletedMachines
 from perfcast.inference.champion import Champion
-from perfcast.inference.parse import ParsedMachines, stack_machines
-from perfcast.inference.typical import adopt_typical, complete_usual, find_typical, find_usual
+from perfcast.inference.machine_files import MachineEntry
+from perfcast.inference.parse import ParsedMachines, parse_batch, stack_machines
+from perfcast.inference.typical import adopt_typical, complete_usual, find_typical, find_usual, list_keys
 from perfcast.schema.table import Tag
 
 MAX_KINDS = 21
 """Most kinds that a machine may be of: an instance runs on one of several hosts."""
+_BATCH_SIZE = 500
+"""Machines whose typical machines are made together, so that many fit in memory."""
 
 
 @dataclass(frozen=True)
@@ -123,3 +126,22 @@ def hold_equal(machines: ParsedMachines, champion: Champion) -> tuple[ParsedMach
         else:
             notes.append(f"{name}: no value is possible for all candidates, so each has its own")
     return machines, tuple(notes)
+
+
+def tabulate_typical(champion: Champion) -> pd.DataFrame | None:
+    """Return the typical machines of the measured entities as a table, see `TypicalMachines`.
+
+    Those of its base are measured as well. None without rules of typical machines.
+    """
+    deck = champion.joint_deck
+    if deck is None:
+        return None
+    entities = champion.measured_entities
+    if champion.base is not None:
+        entities |= champion.base.champion.measured_entities
+    entries = [MachineEntry(line, name, {champion.named_field: name}) for line, name in enumerate(sorted(entities))]
+    for start in range(0, len(entries), _BATCH_SIZE):
+        impute_machines(parse_batch(entries[start : start + _BATCH_SIZE], champion), champion)
+    columns = champion.reference_data.measured.columns
+    keys = list_keys(champion, deck)
+    return champion.typical_machines.tabulate(columns, [column.name for column in columns if column.name in keys])

@@ -7,7 +7,7 @@ function of what names a machine: nothing else that is given changes it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -29,10 +29,8 @@ from perfcast.inference.cells import (
 from perfcast.inference.champion import Champion
 from perfcast.inference.donors import DONORS, JointDeck
 from perfcast.inference.parse import fill_facts
+from perfcast.inference.typical_table import Identity, join_machines
 from perfcast.schema.table import Tag
-
-_MAX_REMEMBERED = 2_000
-"""Typical machines, with all of their tasks, that a champion remembers."""
 
 
 def find_typical(steps: CompletedMachines, champion: Champion, deck: JointDeck) -> CompletedMachines:
@@ -42,37 +40,26 @@ def find_typical(steps: CompletedMachines, champion: Champion, deck: JointDeck) 
     is that of its base.
     """
     identified, numbers, identities = _identify(steps, champion, deck)
-    remembered = champion.typical_machines
-    new = [place for place, identity in enumerate(identities) if identity not in remembered]
-    if len(remembered) + len(new) > _MAX_REMEMBERED:
-        remembered.clear()
-        new = list(range(len(identities)))
+    known = champion.typical_machines
+    known.make_room(len(identities))
+    new = [place for place, identity in enumerate(identities) if identity not in known]
     if new:
         made = _make_typical(identified.take(np.array(new)), champion, deck)
-        count = len(champion.tasks)
-        for place, number in enumerate(new):
-            remembered[identities[number]] = made.take(np.arange(place * count, (place + 1) * count))
+        known.add([identities[place] for place in new], made)
     places = {task: place for place, task in enumerate(champion.tasks)}
     of_task = np.array([places[str(task)] for task in steps.cells[champion.task].tolist()], dtype=int)
-    joined = _join([remembered[identity] for identity in identities])
+    joined = join_machines([known[identity] for identity in identities])
     return joined.take(numbers * len(places) + of_task)
-
-
-def _join(parts: Sequence[CompletedMachines]) -> CompletedMachines:
-    """Return several batches of machines as one."""
-    cells = {name: np.concatenate([part.cells[name] for part in parts]) for name in parts[0].cells}
-    index = np.concatenate([part.cells.index for part in parts])
-    return CompletedMachines(Cells(cells, index), np.concatenate([part.codes for part in parts]))
 
 
 def _identify(
     steps: CompletedMachines, champion: Champion, deck: JointDeck
-) -> tuple[CompletedMachines, np.ndarray, list[tuple[object, ...]]]:
+) -> tuple[CompletedMachines, np.ndarray, list[Identity]]:
     """Return machines of which their identity alone is given, with the facts of their entities, each identity once.
 
     Returns: these machines, without a task; the number of that of every row, (n,) int; and their identities.
     """
-    keys = _list_keys(champion, deck)
+    keys = list_keys(champion, deck)
     is_key = np.array([name in keys for name in steps.cells])
     is_taken = np.array([name in deck.rules.taken for name in steps.cells])
     cleared = steps.has_origin(GIVEN, IMPLIED, MEASURED) | (steps.has_origin(ASSUMED) & is_taken)
@@ -80,10 +67,14 @@ def _identify(
     cells = {name: mask_cells(values, cleared[:, place]) for place, (name, values) in enumerate(steps.cells.items())}
     codes = np.where(cleared, CODES[MISSING], steps.codes).astype(np.int8)
     cells = dict(deck.limit_days(Cells(cells, steps.cells.index)))
-    tells = is_key | (codes == CODES[ASSUMED]).any(axis=0)
-    names = [name for name, matters in zip(cells, tells, strict=True) if matters]
-    listed = list_rows(cells, names)
-    places: dict[tuple[object, ...], int] = {}
+    listed: list[Identity] = list_rows(cells, [name for name in cells if name in keys])
+    # such as the facts of one host of an instance
+    is_assumed = codes == CODES[ASSUMED]
+    for place, name in enumerate(cells):
+        rows = np.flatnonzero(is_assumed[:, place] & ~is_key[place]).tolist()
+        for row, value in zip(rows, cells[name][rows].tolist(), strict=True):
+            listed[row] = (*listed[row], (name, value))
+    places: dict[Identity, int] = {}
     numbers = np.array([places.setdefault(identity, len(places)) for identity in listed], dtype=int)
     first = np.unique(numbers, return_index=True)[1]
     identified = CompletedMachines(Cells(cells, np.arange(len(codes))), codes).take(first)
@@ -97,10 +88,10 @@ def _identify(
             filled = champion.hot_deck.fill(identified.cells, block)
             identified.fill(identified.cells.assign({name: filled[name] for name in naming}), ASSUMED)
             identified.conclude(typical_values.fill_implied, IMPLIED)
-    return identified, numbers, [(*names, *identity) for identity in places]
+    return identified, numbers, list(places)
 
 
-def _list_keys(champion: Champion, deck: JointDeck) -> set[str]:
+def list_keys(champion: Champion, deck: JointDeck) -> set[str]:
     """Return the columns that name a machine."""
     columns = [column.name for column in champion.reference_data.measured.columns]
     naming = deck.rules.keys or [name for name in columns if name not in deck.rules.taken]
@@ -109,7 +100,7 @@ def _list_keys(champion: Champion, deck: JointDeck) -> set[str]:
 
 def _list_first(champion: Champion, deck: JointDeck) -> list[str]:
     """Return the columns that are assumed before a set-up: those of blocks that name a machine, or limit it."""
-    first = _list_keys(champion, deck).union(*deck.rules.at_most.values())
+    first = list_keys(champion, deck).union(*deck.rules.at_most.values())
     columns = {column.name for column in champion.reference_data.measured.columns}
     return [name for name in champion.rules.typical_values.block_columns if name in first & columns]
 

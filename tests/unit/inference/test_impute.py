@@ -16,6 +16,7 @@ from perfcast.inference.champion import build_features
 from perfcast.inference.donors import HotDeck, JointDeck
 from perfcast.inference.imputation import impute_machines
 from perfcast.inference.machine_predictions import complete_machines
+from perfcast.inference.parse import parse_batch
 from perfcast.inference.reference_data import ReferenceData
 from perfcast.schema.table import Role, Table, Tag
 from perfcast.uncertainty.in_domain import gower_distances
@@ -181,6 +182,22 @@ def test_typical_machines_repeat_exactly_and_do_not_depend_on_the_batch():
     )
     last = both.completed.frame[both.completed.frame.index == both.completed.frame.index[-1]]
     pd.testing.assert_frame_equal(last.reset_index(drop=True), first.completed.frame.reset_index(drop=True))
+
+
+def test_saved_typical_machines_are_those_that_are_made():
+    champion = project().champion
+    assert champion.saved_typical is not None
+    bare = replace(champion, saved_typical=None)
+    entities = sorted(champion.measured_entities)
+    machines = [{"cpu_model": name, "chips": 1 + place % 2} for place, name in enumerate(entities)]
+    machines.append({"processor": "Xeon Gold 9999", "cores": 24, "clock": 2500, "family": "Cascade Lake-SP"})
+    saved, made = (
+        impute_machines(parse_batch(read_machines(machines), each), each).completed for each in (champion, bare)
+    )
+    pd.testing.assert_frame_equal(saved.frame, made.frame)
+    pd.testing.assert_frame_equal(saved.origins, made.origins)
+    # only the machine of an unknown entity is made by the champion with saved ones
+    assert len(champion.typical_machines.made) < len(bare.typical_machines.made)
 
 
 PLAIN_FIELDS = ("memory", "os", "compiler", "storage", "vendor")

@@ -12,6 +12,8 @@ from perfcast.domains.servers.processors import user_facts
 from perfcast.domains.servers.processors.cpu_models import list_facts
 from perfcast.domains.servers.processors.facts import Fact
 from perfcast.domains.servers.processors.user_facts import add_user_facts
+from perfcast.inference import parse_machines, read_machines
+from perfcast.inference.imputation import impute_machines
 from perfcast.utils.errors import UserError
 
 ROW = {
@@ -155,7 +157,7 @@ ReferenceData = make_dataclass(
         ("user_entities", frozenset, frozenset()),
     ],
 )
-Described = make_dataclass("Described", ["reference_data"])
+Described = make_dataclass("Described", ["reference_data", ("saved_typical", object, None)])
 TURIN = {
     "family": "Turin",
     "tdp_w": 500.0,
@@ -210,3 +212,10 @@ def test_answers_of_every_form_say_that_facts_are_the_users():
     champion = add_user_facts(project().champion, [state("xeon gold 6148", "tdp_w", "30")])
     note = "facts of xeon gold 6148 are from your table"
     assert note in predict(KNOWN, champion).machines[0].notes
+
+
+def test_facts_of_the_user_change_what_is_assumed_of_a_measured_machine():
+    champion = add_user_facts(project().champion, [state("xeon gold 6148", "max_mts_1dpc", "2133")])
+    machines = parse_machines(read_machines([{"processor": "xeon gold 6148", "chips": 2}]), champion)
+    rates = impute_machines(machines, champion).completed.frame["mem_rated_mts"]
+    assert set(rates) == {2133}, "typical machines that are saved rest on other facts"

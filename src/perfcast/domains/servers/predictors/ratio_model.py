@@ -285,7 +285,8 @@ class RatioModelPredictor(Predictor):
 
     def _kinds(self, X: pd.DataFrame) -> np.ndarray:
         """Return the weights of the kinds in every row: its kind alone, or all of them equally, (n, kinds)."""
-        weights = np.array([self._join(X, "domain", "metric") == kind for kind in KINDS], dtype=float).T
+        kinds = self._join(X, "domain", "metric")
+        weights = np.array([kinds == kind for kind in KINDS], dtype=float).T
         return np.where(weights.any(axis=1, keepdims=True), weights, 1.0 / len(KINDS))
 
     def _logs(self, X: pd.DataFrame, name: str) -> np.ndarray:
@@ -296,10 +297,9 @@ class RatioModelPredictor(Predictor):
         """Return the texts of columns joined by blanks, None where one is unknown or not there, (n,)."""
         if not set(names) <= set(X.columns):
             return np.full(len(X), None, dtype=object)
-        texts = [X[name].astype(object).map(str).to_numpy(dtype=object) for name in names]
-        joined: np.ndarray = np.array([" ".join(each) for each in zip(*texts, strict=True)], dtype=object)
-        joined[X[list(names)].isna().any(axis=1)] = None
-        return joined
+        rows = zip(*(X[name].tolist() for name in names), strict=True)
+        joined = [None if any(pd.isna(cell) for cell in row) else " ".join(map(str, row)) for row in rows]
+        return np.array(joined, dtype=object)
 
     def _save(self, folder: Path) -> None:
         state = {

@@ -203,7 +203,8 @@ def add_user_facts(champion: Champion, facts: Sequence[Fact]) -> Champion:
     reference_data = replace(
         champion.reference_data, entity_facts=merged, user_facts=tuple(facts), user_entities=frozenset(rows)
     )
-    return replace(champion, reference_data=reference_data)
+    # typical machines rest on the facts
+    return replace(champion, reference_data=reference_data, saved_typical=None)
 
 
 def _begin_row(fact: Fact, listed: pd.DataFrame) -> dict[str, object]:
