@@ -12,15 +12,25 @@ from perfcast.splits import split_label
 
 DATASET, KNOWN = "host_interference", "host_interference_known"
 SHOWN = {
-    **{"resource_shares_trees": "trees on shares", "cloudformer": "CloudFormer", "lightgbm": "LightGBM"},
-    **{"random_forest": "forest", "ridge": "ridge", "sequence_lstm": "LSTM", "schedstat": "schedstat"},
-    **{"idle_time": "idle time", "entity_median": "median of the victim"},
+    "resource_shares_trees": "trees on shares",
+    "cloudformer": "CloudFormer",
+    "lightgbm": "LightGBM",
+    "random_forest": "forest",
+    "ridge": "ridge",
+    "sequence_lstm": "LSTM",
+    "schedstat": "schedstat",
+    "idle_time": "idle time",
+    "entity_median": "median of the victim",
 }
 """Predictors of the tables: those that the goals name, and lookups."""
 SHOWN_KNOWN = {
-    **{"work_of_alone_trees": "trees on work / work alone", "work_of_alone": "work / work alone"},
-    **{"use_of_alone": "use / use alone", "resource_shares_trees": "trees on shares", "lightgbm": "LightGBM"},
-    **{"ridge": "ridge", "entity_median": "median of the victim"},
+    "work_of_alone_trees": "trees on work / work alone",
+    "work_of_alone": "work / work alone",
+    "use_of_alone": "use / use alone",
+    "resource_shares_trees": "trees on shares",
+    "lightgbm": "LightGBM",
+    "ridge": "ridge",
+    "entity_median": "median of the victim",
 }
 DETAILED = ("unseen_victim", "work_of_alone_trees")
 """Split and predictor of the errors by scenario and placement, for tenants seen alone."""

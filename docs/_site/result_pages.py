@@ -21,8 +21,18 @@ from perfcast.splits import describe_split, is_compared, split_label
 from perfcast.utils.io import read_object
 
 COLUMNS = (
-    *("dataset", "dataset_version", "split", "predictor", "preset", "seeds"),
-    *("task", "metric", "value", "low", "high", "code_digest"),
+    "dataset",
+    "dataset_version",
+    "split",
+    "predictor",
+    "preset",
+    "seeds",
+    "task",
+    "metric",
+    "value",
+    "low",
+    "high",
+    "code_digest",
 )
 """Columns of a leaderboard: one row per split, predictor, preset, task and metric."""
 

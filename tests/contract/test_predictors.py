@@ -41,8 +41,13 @@ EPOCHS = "epochs"
 CHOICES = np.arange(72) >= 60
 """The last rows of training, set aside for choices."""
 FEW = {
-    **{EPOCHS: 2, "length_scale_steps": 5, "n_estimators": 20},
-    **{"min_steps": 8, "queries": 20, "meta_batch_size": 2, "episodes_per_epoch": 4},
+    EPOCHS: 2,
+    "length_scale_steps": 5,
+    "n_estimators": 20,
+    "min_steps": 8,
+    "queries": 20,
+    "meta_batch_size": 2,
+    "episodes_per_epoch": 4,
 }
 ENOUGH = {"epochs": 10, "min_steps": 130}
 """Bounds with which eight rows are learned by heart."""
@@ -51,14 +56,28 @@ ENOUGH = {"epochs": 10, "min_steps": 130}
 # seed and these others bend through eight points.
 EXACT_BOUND = 0.05
 EXACT = {
-    *("analytical", "analytical_time", "nearest", "power_law", "ridge"),
-    *("ridge_transfer", "roofline_ridge", "broken_law", "chinchilla_law", "compute_sigmoid", "overtraining_law"),
-    *("scaling_ensemble", "two_step_law"),
+    "analytical",
+    "analytical_time",
+    "nearest",
+    "power_law",
+    "ridge",
+    "ridge_transfer",
+    "roofline_ridge",
+    "broken_law",
+    "chinchilla_law",
+    "compute_sigmoid",
+    "overtraining_law",
+    "scaling_ensemble",
+    "two_step_law",
 }
 # A roofline model of a table without amounts is one constant per task, or per category. A Gaussian process takes a
 # hundredth of the variance for noise. Trees with two rows a leaf do not repeat eight rows, nor do trees of few columns.
 LOOSE_BOUND = {
-    **{"roofline": 2.0, "composition": 0.3, "gaussian_process": 0.1, "ratio_gaussian_process": 0.1, "ratio_mean": 0.5},
+    "roofline": 2.0,
+    "composition": 0.3,
+    "gaussian_process": 0.1,
+    "ratio_gaussian_process": 0.1,
+    "ratio_mean": 0.5,
     **dict.fromkeys(("composition_ensemble", "composition_trees", "roofline_ensemble"), 0.2),
     **dict.fromkeys(("resource_shares_trees", "work_of_alone_trees"), 0.1),
 }

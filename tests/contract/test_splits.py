@@ -49,17 +49,21 @@ KNOW_ONE = [name for name in NAMES if name.startswith("known_") and name not in 
 """Splits that know a result of the tested entity, which may be of the same block."""
 UNSEEN = [name for name in NAMES if name.startswith("unseen")]
 HELD_OUT = {
-    **{"unseen_deployment": "deployment", "unseen_model": "model_family", "unseen_gpu": "gpu"},
+    "unseen_deployment": "deployment",
+    "unseen_model": "model_family",
+    "unseen_gpu": "gpu",
     "unseen_training_set": "training_set",
-    **{
-        "unseen_microarchitecture": "generation",
-        "unseen_core_family": "core_family",
-        "unseen_family": "family",
-        "unseen_system_vendor": "hw_vendor",
-    },
-    **{"unseen_silicon": "silicon", "unseen_system": "system", "unseen_submitter": "submitter"},
+    "unseen_microarchitecture": "generation",
+    "unseen_core_family": "core_family",
+    "unseen_family": "family",
+    "unseen_system_vendor": "hw_vendor",
+    "unseen_silicon": "silicon",
+    "unseen_system": "system",
+    "unseen_submitter": "submitter",
     "unseen_organization": "organization",
-    **{"unseen_victim": "victim", "unseen_aggressor": "aggressors", "unseen_pair": "tenants"},
+    "unseen_victim": "victim",
+    "unseen_aggressor": "aggressors",
+    "unseen_pair": "tenants",
 }
 """Columns of the unseen splits that do not hold out the entity."""
 COLUMNS = (
@@ -270,9 +274,16 @@ def test_deterministic_and_free_of_row_order(name):
 
 
 WITHOUT_DRAWS = {
-    *("compute_300x", "larger_model_1b", "larger_model_2b", "largest_compute", "longer_training", "published_more"),
+    "compute_300x",
+    "larger_model_1b",
+    "larger_model_2b",
+    "largest_compute",
+    "longer_training",
+    "published_more",
     "unseen_microarchitecture",
-    *("new_accelerator", "model_on_one", *KNOW_SOME),
+    "new_accelerator",
+    "model_on_one",
+    *KNOW_SOME,
 }
 """Splits whose validation rows are the largest or the last of the training rows, or the smallest of few groups."""
 

@@ -49,8 +49,14 @@ def test_of_runs_started_at_once_one_goes_on_and_the_others_say_why(tmp_path, ex
 
 
 DELETED = (
-    *("raw/host_gemm", "standard/host_gemm.parquet", "runs/host_gemm/random/mlp", "champion/host_gemm"),
-    *("evaluation/host_gemm", "plots/host_gemm", "headline", "report.html"),
+    "raw/host_gemm",
+    "standard/host_gemm.parquet",
+    "runs/host_gemm/random/mlp",
+    "champion/host_gemm",
+    "evaluation/host_gemm",
+    "plots/host_gemm",
+    "headline",
+    "report.html",
 )
 
 

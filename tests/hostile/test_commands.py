@@ -106,7 +106,13 @@ PREDICTION_COMMANDS = {
     "what-if: a range without end": ["what-if", "--processor", "Xeon Gold 6148", "--vary", "chips=1..1e9:0.001"],
     "what-if: a step of nothing": ["what-if", "--processor", "Xeon Gold 6148", "--vary", "chips=1..4:0"],
     "what-if: too many": [
-        *["what-if", "--processor", "Xeon Gold 6148", "--vary", "chips=1..1000", "--vary", "cores=1..1000"]
+        "what-if",
+        "--processor",
+        "Xeon Gold 6148",
+        "--vary",
+        "chips=1..1000",
+        "--vary",
+        "cores=1..1000",
     ],
     "compare: a number of 5000 digits": ["compare", "9" * 5000 + " x Xeon Gold 6148", "Xeon Gold 6148"],
     "compare: a name of 100 kB": ["compare", "x" * 100_000, "Xeon Gold 6148"],

@@ -64,7 +64,12 @@ def test_every_stage_leaves_valid_outputs(project):
         assert len(predictions), run
     metrics = json.loads((results / "metrics.json").read_text())
     assert set(metrics["spec_cpu2017"]) == {
-        *("random", "unseen_cpu", "forward_2024", "forward_2025", "rolling_2024", "rolling_2025")
+        "random",
+        "unseen_cpu",
+        "forward_2024",
+        "forward_2025",
+        "rolling_2024",
+        "rolling_2025",
     }
     assert set(metrics["spec_cpu2017"]["random"]) == set(PREDICTORS)
     report = (results / "report.html").read_text()

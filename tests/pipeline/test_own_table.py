@@ -27,7 +27,9 @@ def test_one_csv_and_one_conf_give_splits_errors_a_report_and_predictions(tmp_pa
     rejected = pd.read_csv(results / "standard" / "mine.rejected.csv")
     assert rejected[["line", "detail"]].to_numpy().tolist() == [[7, "score: -1"], [9, "cores: many"]]
     assert {path.stem for path in (results / "splits" / "mine").iterdir() if path.suffix == ".parquet"} == {
-        *("random", "unseen_entity", "forward_last")
+        "random",
+        "unseen_entity",
+        "forward_last",
     }
     assert "unseen entities" in (results / "report.html").read_text()
     answer = json.loads(call(project, *ask, "--json").partition("\n2 estimates")[0])

@@ -27,11 +27,16 @@ LESS_TRAINING = {
 _TASKS = ("float", "integer")
 PUBLISHED: tuple[dict[str, Any], ...] = (
     {
-        **{"what": "forest of others", "predictor": "forest", "split": "random", "citation": "Nobody, 2020"},
+        "what": "forest of others",
+        "predictor": "forest",
+        "split": "random",
+        "citation": "Nobody, 2020",
         "mape": {"float": 4.0, "integer": 3.5},
     },
     {
-        **{"what": "network of others", "split": "unseen_cpu", "citation": "No one, 2021"},
+        "what": "network of others",
+        "split": "unseen_cpu",
+        "citation": "No one, 2021",
         "spearman": {"float": 0.95, "average": 0.9},
     },
 )
@@ -181,8 +186,10 @@ def _make_history(seeds: int) -> pd.DataFrame:
 
 
 FAKE_PARAMS: dict[str, Any] = {
-    **{"datasets": ["fake"], "plots": ["learning_curves", "headline"]},
-    **{"preset": "quick", "seeds": [0]},
+    "datasets": ["fake"],
+    "plots": ["learning_curves", "headline"],
+    "preset": "quick",
+    "seeds": [0],
 }
 
 
@@ -209,7 +216,10 @@ def _make_quality(rows: int) -> dict[str, Any]:
     part = {"missing": 0.0, "unique": 40, "unit": "", "group": "processor"}
     coverage = {"share_of_rows": 0.9, "by_table": {"first": {"cpu_models": 3}}}
     return {
-        **{"dataset": "fake", "rows_in": rows + 12, "rows_kept": rows, "merged": {"same_result": 2}},
+        "dataset": "fake",
+        "rows_in": rows + 12,
+        "rows_kept": rows,
+        "merged": {"same_result": 2},
         "rejected": {"not_a_score": 7, "<script>alert(1)</script>": 3},
         "columns": {"chips": chips, "part": part},
         "details": {
@@ -222,13 +232,23 @@ def _make_quality(rows: int) -> dict[str, Any]:
 def _make_manifests() -> list[dict[str, Any]]:
     shared = {"terms": "Cite the source; estimates are no results.", "homepage": "https://www.spec.org/"}
     present: dict[str, Any] = {
-        **{"source": "fake", "title": "Generated results", "status": "present"},
+        "source": "fake",
+        "title": "Generated results",
+        "status": "present",
         "files": [{"name": "fake.csv.gz", "sha256": "0" * 64, "bytes": 123456}],
-        **{"license": "SPEC Fair Use", "citation": "Generated, not published", "reason": "", "remedy": ""},
+        "license": "SPEC Fair Use",
+        "citation": "Generated, not published",
+        "reason": "",
+        "remedy": "",
     }
     absent: dict[str, Any] = {
-        **{"source": "absent", "title": "An absent source", "status": "missing", "files": []},
-        **{"license": "none stated", "citation": "Nobody & Co.", "reason": "no mirror has it"},
+        "source": "absent",
+        "title": "An absent source",
+        "status": "missing",
+        "files": [],
+        "license": "none stated",
+        "citation": "Nobody & Co.",
+        "reason": "no mirror has it",
         "remedy": "run make retry with a network",
     }
     return [{**shared, **present}, {**shared, **absent}]

@@ -114,10 +114,25 @@ def run_checks(project, capsys, predictors=tuple(PREDICTORS)):
     (project / "leakage.json").unlink(missing_ok=True)
     code = main(
         [
-            *("pipeline", "leakage", "generated", "--table", str(project / "features" / "generated.parquet")),
-            *("--standard", str(project / "standard" / "generated.parquet"), "--folds", str(project / "splits")),
-            *("--runs", str(project / "runs"), "--splits", *SPLITS, "--predictors", *predictors),
-            *("--out", str(project / "leakage.json"), "--project", str(REPOSITORY)),
+            "pipeline",
+            "leakage",
+            "generated",
+            "--table",
+            str(project / "features" / "generated.parquet"),
+            "--standard",
+            str(project / "standard" / "generated.parquet"),
+            "--folds",
+            str(project / "splits"),
+            "--runs",
+            str(project / "runs"),
+            "--splits",
+            *SPLITS,
+            "--predictors",
+            *predictors,
+            "--out",
+            str(project / "leakage.json"),
+            "--project",
+            str(REPOSITORY),
         ]
     )
     written = json.loads((project / "leakage.json").read_text()) if (project / "leakage.json").exists() else None

@@ -40,7 +40,11 @@ def write_run(results: Path, split: str, mape: float = 7.000004) -> Path:
     curves.to_csv(folder / "history.csv", index=False)
     (folder / "config.yaml").write_text("preset: quick\n")
     record = {
-        **{"dataset": "demo", "split": split, "predictor": "ridge", "curves": "history.csv", "model": "model"},
+        "dataset": "demo",
+        "split": split,
+        "predictor": "ridge",
+        "curves": "history.csv",
+        "model": "model",
         "parameters": {"alphas": "[1.0]", "preset": "quick"},
         "metrics": {"mape": mape, "medape": 5.0},
         "tags": {"preset": "quick", "code_digest": "1"},

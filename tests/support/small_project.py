@@ -22,8 +22,19 @@ from perfcast.utils.io import sha256
 REPOSITORY = Path(__file__).parents[2]
 # the folders of results that dvc.yaml pins
 PINNED = (
-    *("raw", "standard", "features", "splits", "in_domain", "runs", "champion", "leakage", "described"),
-    *("evaluation", "headline", "plots", "model_cards"),
+    "raw",
+    "standard",
+    "features",
+    "splits",
+    "in_domain",
+    "runs",
+    "champion",
+    "leakage",
+    "described",
+    "evaluation",
+    "headline",
+    "plots",
+    "model_cards",
 )
 PATIENCE = 1800  # seconds, on a machine with much else to do
 EXPERIMENT = {

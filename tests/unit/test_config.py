@@ -80,8 +80,10 @@ def test_a_multirun_has_a_folder_for_each_choice_and_ends_with_the_first_error(c
     ablation = next(iter(read_ablations(PROJECT / "conf")))
     composed = compose("--multirun", *CHOSEN, f"predictor=ridge,{ablation}", "seeds=[0],[1]")
     assert [(each["predictor_name"], each["seeds"]) for each in composed] == [
-        *[("ridge", [0]), ("ridge", [1])],
-        *[(ablation, [0]), (ablation, [1])],
+        ("ridge", [0]),
+        ("ridge", [1]),
+        (ablation, [0]),
+        (ablation, [1]),
     ]
     assert composed[0]["out"] == "results/trials/spec_cpu2017/random/predictor=ridge,seeds=[0]"
     assert len({each["out"] for each in composed}) == 4

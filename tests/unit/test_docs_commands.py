@@ -176,8 +176,22 @@ PARSED = {"serve", "mcp", "measure", "doctor", "pipeline", "update", "champion"}
 """Commands of perfcast that need a full run, a network or minutes, or that never end."""
 
 OTHERS = {
-    *("make", "snakemake", "dvc", "mlflow", "pip", "pre-commit", "python", "docker", "kubectl", "sbatch", "apt-get"),
-    *("source", "cd", "export", "git", "find"),
+    "make",
+    "snakemake",
+    "dvc",
+    "mlflow",
+    "pip",
+    "pre-commit",
+    "python",
+    "docker",
+    "kubectl",
+    "sbatch",
+    "apt-get",
+    "source",
+    "cd",
+    "export",
+    "git",
+    "find",
 }
 """First words of the other commands: tools that other tests run, and the shell's own."""
 

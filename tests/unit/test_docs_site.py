@@ -112,8 +112,10 @@ FILES = {
     ],
     "choices/host_gemm.csv": [
         "split,predictor,share,violated,median_loss,options,limit,questions",
-        *("random,ridge,75.0,5.0,2.0,5.0,10.0,20", "random,ridge,80.4,5.0,2.0,5.0,50.0,30"),
-        *("random,nearest,50.0,5.0,2.0,5.0,10.0,20", "random,nearest,50.0,5.0,2.0,5.0,50.0,30"),
+        "random,ridge,75.0,5.0,2.0,5.0,10.0,20",
+        "random,ridge,80.4,5.0,2.0,5.0,50.0,30",
+        "random,nearest,50.0,5.0,2.0,5.0,10.0,20",
+        "random,nearest,50.0,5.0,2.0,5.0,50.0,30",
     ],
 }
 

@@ -34,7 +34,9 @@ TABLES = {
         {
             "performance/some.csv": [
                 "measure,before,now,goal,unit,reference_seconds",
-                *("default run,930,450,500,CPU s,3.0", "first paint,,1.6,1.5,s,", "rows,,30,20,1/s,"),
+                "default run,930,450,500,CPU s,3.0",
+                "first paint,,1.6,1.5,s,",
+                "rows,,30,20,1/s,",
             ]
         },
         ["|default run|930|450|500|CPU s|0.48|150|", "|first paint||1.6|1.5 (missed)|s|||", "|rows||30|20|1/s|||"],
@@ -45,8 +47,10 @@ TABLES = {
         {
             "performance/gpu/training.csv": [
                 "network,split,seed,device,alone,mape,epochs,epoch_seconds,fit_seconds,utilization,gpu_mib",
-                *("mlp,random,0,cpu,False,8,15,2.0,40,,", "mlp,random,1,cpu,False,9,15,4.0,50,,"),
-                *("mlp,random,0,cuda,True,8.5,15,0.5,10,13,75", "mlp,random,1,cuda,False,8.7,15,0.9,20,,75"),
+                "mlp,random,0,cpu,False,8,15,2.0,40,,",
+                "mlp,random,1,cpu,False,9,15,4.0,50,,",
+                "mlp,random,0,cuda,True,8.5,15,0.5,10,13,75",
+                "mlp,random,1,cuda,False,8.7,15,0.9,20,,75",
             ]
         },
         ["|mlp|8.5 ± 0.7|8.6 ± 0.1|2|0.5|40|10|13 %|"],

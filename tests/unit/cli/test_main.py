@@ -102,7 +102,16 @@ def test_fake_writes_sources_that_ingest_accepts(tmp_path):
         assert json.loads((out / "manifest.json").read_text())["status"] == "present"
 
 
-HEAVY = (*("torch", "pytorch_lightning", "sklearn", "scipy"), *("mlflow", "lightgbm", "matplotlib", "fastapi"))
+HEAVY = (
+    "torch",
+    "pytorch_lightning",
+    "sklearn",
+    "scipy",
+    "mlflow",
+    "lightgbm",
+    "matplotlib",
+    "fastapi",
+)
 
 ALLOWED = {
     "cli mcp": {"fastapi"},

@@ -106,8 +106,13 @@ def test_quality_counts_rows_and_describes_every_column_with_bounds_where_there_
     quality = describe_quality(standardized())
     columns = quality.pop("columns")
     assert quality == {
-        **{"dataset": "demo", "rows_in": 6, "rows_kept": 3, "rows_excluded": 2, "rejected": {"no_score": 1}},
-        **{"merged": {"same": 1, "resent": 1}, "details": {"repaired": {"cores": 4}}},
+        "dataset": "demo",
+        "rows_in": 6,
+        "rows_kept": 3,
+        "rows_excluded": 2,
+        "rejected": {"no_score": 1},
+        "merged": {"same": 1, "resent": 1},
+        "details": {"repaired": {"cores": 4}},
     }
     assert list(columns) == [column.name for column in COLUMNS]
     assert columns["memory"] == {

@@ -20,7 +20,8 @@ from perfcast.evaluation.supplementary_tables import DESCRIBED_COLUMNS, summariz
         (
             {
                 "trees": {"mae": 2.0, "mape": 90.0},
-                **{"nearest": {"mae": 4.0, "mape": 30.0}, "ridge": {"mae": 3.0, "mape": 80.0}},
+                "nearest": {"mae": 4.0, "mape": 30.0},
+                "ridge": {"mae": 3.0, "mape": 80.0},
             },
             {"champion": "trees", "mae": 2.0, "mape": 90.0, "baseline": "ridge", "baseline_mae": 3.0},
         ),

@@ -292,7 +292,9 @@ def test_tuned_values_apply_by_fold_in_the_full_preset():
     folds = [{"min_samples_leaf": 2}, {"min_samples_leaf": 4}]
     conf = PredictorConf.model_validate(
         {
-            **{"_target_": "perfcast.predictors.trees.RandomForest", "stochastic": True, "params": {"n_estimators": 3}},
+            "_target_": "perfcast.predictors.trees.RandomForest",
+            "stochastic": True,
+            "params": {"n_estimators": 3},
             "tuned": {"demo": {"random": {"command": "c", "folds": folds}}},
         }
     )

@@ -45,8 +45,12 @@ def train(out: Path, predictor: str = "nearest", **options: Any) -> Mapping[str,
     conf = yaml.safe_load((REPOSITORY / "conf" / "predictor" / f"{predictor}.yaml").read_text())
     conf["quick"] = {"epochs": 2, "min_steps": 0} if predictor == "mlp" else conf.get("quick", {})
     config: dict[str, Any] = {
-        **{"dataset": {"name": "demo"}, "split": "random", "predictor": conf},
-        **{"preset": "quick", "seeds": [0], "trainer": {}},
+        "dataset": {"name": "demo"},
+        "split": "random",
+        "predictor": conf,
+        "preset": "quick",
+        "seeds": [0],
+        "trainer": {},
     }
     train_predictor(job, table, config)
     return file_digests(out)

@@ -238,9 +238,16 @@ def test_each_dump_has_a_section_of_the_page(results, tmp_path, capsys):
 def test_known_and_new_entities_are_apart_and_results_without_a_forecast_are_counted():
     predictions = pd.DataFrame(
         {
-            **{"row": list("abcd"), "task": ["x", "x", "y", "y"], "entity": ["e", "f", "f", "g"], "month": "2026-01"},
-            **{"known": [True, False, False, False], "measured": 100.0, "estimate": [110.0, 100.0, 80.0, None]},
-            **{"low": [100.0, 90.0, 70.0, None], "high": [120.0, 110.0, 90.0, None], "agrees": [1.0, None, None, None]},
+            "row": list("abcd"),
+            "task": ["x", "x", "y", "y"],
+            "entity": ["e", "f", "f", "g"],
+            "month": "2026-01",
+            "known": [True, False, False, False],
+            "measured": 100.0,
+            "estimate": [110.0, 100.0, 80.0, None],
+            "low": [100.0, 90.0, 70.0, None],
+            "high": [120.0, 110.0, 90.0, None],
+            "agrees": [1.0, None, None, None],
         }
     )
     summary = summarize_scores(predictions).set_index(["task", "month", "known"])

@@ -47,9 +47,12 @@ def encoded(encoder: LinearEncoder | TreeEncoder, columns: list[Column], **value
 
 def test_feature_columns_are_sorted_features_without_text() -> None:
     given_columns = [
-        *(column("z"), column("text", Kind.TEXT), column("a", Kind.CATEGORICAL)),
+        column("z"),
+        column("text", Kind.TEXT),
+        column("a", Kind.CATEGORICAL),
         column("key", Kind.CATEGORICAL, Role.KEY, Tag.TASK),
-        *(column("score", role=Role.TARGET), column("origin", Kind.CATEGORICAL, Role.PROVENANCE)),
+        column("score", role=Role.TARGET),
+        column("origin", Kind.CATEGORICAL, Role.PROVENANCE),
     ]
     assert [entry.name for entry in feature_columns(given_columns)] == ["a", "z"]
     assert [entry.name for entry in feature_columns(given_columns, task=True)] == ["a", "key", "z"]
@@ -76,9 +79,15 @@ def test_dates_are_decimal_years_infinite_numbers_and_empty_labels_are_missing()
         (TreeEncoder(impute=True), [-2.0, 5.0, None], [None, 1.0], [-9.0, 1.0]),
     ],
     ids=[
-        *("logarithms of positive columns", "linear with a zero", "negative is missing", "missing is the median"),
-        *(*["constant is zero"] * 4, "never present is zero", "clipped to the widened range"),
-        *("trees keep numbers and missing", "imputed below everything seen"),
+        "logarithms of positive columns",
+        "linear with a zero",
+        "negative is missing",
+        "missing is the median",
+        *["constant is zero"] * 4,
+        "never present is zero",
+        "clipped to the widened range",
+        "trees keep numbers and missing",
+        "imputed below everything seen",
     ],
 )
 def test_numbers(encoder: LinearEncoder | TreeEncoder, trained: list, rows: list, expected: list) -> None:

@@ -31,9 +31,15 @@ def answers(machines, options=BRIEF):
 @pytest.mark.parametrize(
     ("name", "most", "numbers"),
     [
-        *(("epyc 9654p", 1, (1,)), ("xeon gold 6148", 4, (1, 2, 4)), ("xeon platinum 8490h", 8, (1, 2, 4, 8))),
-        *(("epyc 9654", np.nan, (1, 2)), ("epyc 8534p", np.nan, (1,)), ("core i7-4790", np.nan, (1,))),
-        *(("xeon e-2488", np.nan, (1,)), ("xeon e5-2690 v4", np.nan, (1, 2)), (None, np.nan, (1, 2))),
+        ("epyc 9654p", 1, (1,)),
+        ("xeon gold 6148", 4, (1, 2, 4)),
+        ("xeon platinum 8490h", 8, (1, 2, 4, 8)),
+        ("epyc 9654", np.nan, (1, 2)),
+        ("epyc 8534p", np.nan, (1,)),
+        ("core i7-4790", np.nan, (1,)),
+        ("xeon e-2488", np.nan, (1,)),
+        ("xeon e5-2690 v4", np.nan, (1, 2)),
+        (None, np.nan, (1, 2)),
     ],
 )
 def test_the_numbers_that_a_cpu_model_is_sold_for(name, most, numbers):

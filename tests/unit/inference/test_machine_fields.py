@@ -39,8 +39,16 @@ SERVER = MachineFields(SPEC_COLUMNS, SERVER_FIELDS)
 NAMES = EntityNames(
     SERVERS.names,
     [
-        *("epyc 9654", "epyc 9654p", "xeon platinum 8592+", "xeon platinum 8592v", "core i5-8600", "epyc 9755"),
-        *("xeon 6740e", "xeon 6980p", "xeon e5-2690", "ryzen 9 7950x"),
+        "epyc 9654",
+        "epyc 9654p",
+        "xeon platinum 8592+",
+        "xeon platinum 8592v",
+        "core i5-8600",
+        "epyc 9755",
+        "xeon 6740e",
+        "xeon 6980p",
+        "xeon e5-2690",
+        "ryzen 9 7950x",
     ],
 )
 
@@ -150,9 +158,18 @@ def test_cells_parses_any_text_or_refuses_it_in_one_line(word, value):
 @pytest.mark.parametrize(
     ("words", "unit", "value"),
     [
-        *(("3.7 GHz", "MHz", 3700.0), ("2400", "MHz", 2400.0), ("384 MB", "MiB", 384.0), ("0.5TB", "GiB", 512.0)),
-        *(("1536gb", "GiB", 1536.0), ("2 TB", "GB", 2000.0), ("6400 MT/s", "MT/s", 6400.0), ("1e2", "", 100.0)),
-        *(("3.7 GHz", "W", None), ("5 parsecs", "MHz", None), ("fast", "MHz", None), ("1e999", "W", None)),
+        ("3.7 GHz", "MHz", 3700.0),
+        ("2400", "MHz", 2400.0),
+        ("384 MB", "MiB", 384.0),
+        ("0.5TB", "GiB", 512.0),
+        ("1536gb", "GiB", 1536.0),
+        ("2 TB", "GB", 2000.0),
+        ("6400 MT/s", "MT/s", 6400.0),
+        ("1e2", "", 100.0),
+        ("3.7 GHz", "W", None),
+        ("5 parsecs", "MHz", None),
+        ("fast", "MHz", None),
+        ("1e999", "W", None),
     ],
 )
 def test_read_number_accepts_usual_units_alone(words, unit, value):
@@ -197,8 +214,13 @@ def test_a_family_series_or_vendor_offers_its_models():
         SERVERS.names,
         ["epyc 9654", "xeon 6980e+", "apple m1", "apple m1 max", "epyc embedded 9654", "xeon 6990e+"],
         [
-            *(("Clearwater Forest", "xeon 6980e+"), ("Clearwater Forest", "xeon 6990e+"), ("Xeon 6+ E", "xeon 6990e+")),
-            *(("Apple M", "apple m1"), ("Apple M", "apple m1 max"), ("Apple", "apple m1"), ("Genoa", "epyc 9654")),
+            ("Clearwater Forest", "xeon 6980e+"),
+            ("Clearwater Forest", "xeon 6990e+"),
+            ("Xeon 6+ E", "xeon 6990e+"),
+            ("Apple M", "apple m1"),
+            ("Apple M", "apple m1 max"),
+            ("Apple", "apple m1"),
+            ("Genoa", "epyc 9654"),
         ],
     )
     expected = {
@@ -304,7 +326,9 @@ def test_a_name_of_a_known_design_is_enough():
     (prediction,) = predict({"processor": "Xeon Gold 6199", "chips": 2}, options=PredictOptions(neighbors=0))
     origins = {value.column: value.origin for value in prediction.values}
     assert [origins[name] for name in ("family", "cores_per_chip_of_cpu_model", "base_mhz")] == [
-        *("looked up", "assumed", "assumed")
+        "looked up",
+        "assumed",
+        "assumed",
     ]
 
 

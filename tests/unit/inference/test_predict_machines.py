@@ -276,12 +276,19 @@ def test_every_processor_of_the_facts_names_its_kinds_that_were_never_measured()
 
 
 HYBRID = [
-    *(("core ultra 9 285k", "Arrow Lake"), ("core i9-14900k", "Raptor Lake"), ("core i5-12600k", "Alder Lake")),
-    *(("core i5-12500h", "Alder Lake"), ("core i3-1215u", "Alder Lake")),
+    ("core ultra 9 285k", "Arrow Lake"),
+    ("core i9-14900k", "Raptor Lake"),
+    ("core i5-12600k", "Alder Lake"),
+    ("core i5-12500h", "Alder Lake"),
+    ("core i3-1215u", "Alder Lake"),
 ]
 UNIFORM = [
-    *(("core i5-12400f", "Alder Lake"), ("core i5-12500te", "Alder Lake"), ("core i3-13100", "Raptor Lake")),
-    *(("pentium gold g7400", "Alder Lake"), ("xeon e-2488", "Raptor Lake E"), ("xeon 6780e", "Sierra Forest")),
+    ("core i5-12400f", "Alder Lake"),
+    ("core i5-12500te", "Alder Lake"),
+    ("core i3-13100", "Raptor Lake"),
+    ("pentium gold g7400", "Alder Lake"),
+    ("xeon e-2488", "Raptor Lake E"),
+    ("xeon 6780e", "Sierra Forest"),
 ]
 
 

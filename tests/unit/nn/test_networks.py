@@ -149,7 +149,9 @@ def test_some_columns_are_embedded_as_in_the_whole_table_and_a_missing_number_ha
     ("values", "edges"),
     [
         ([np.nan, *range(1, 9)], [1.0, 4.5, 8.0]),
-        *(([2.0] * 4, UNIT_BIN), ([np.nan] * 4, UNIT_BIN), ([1.0, np.nan, np.nan, 2.0], UNIT_BIN)),
+        ([2.0] * 4, UNIT_BIN),
+        ([np.nan] * 4, UNIT_BIN),
+        ([1.0, np.nan, np.nan, 2.0], UNIT_BIN),
     ],
 )
 def test_bins_are_quantiles_of_the_known_values_and_one_without_a_range(values: list[float], edges: Any) -> None:

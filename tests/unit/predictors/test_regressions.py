@@ -56,7 +56,9 @@ def test_predictor_class_refuses_other_paths(target: str, part: str) -> None:
 
 def test_conf_names_the_modules_of_all_classes() -> None:
     assert read_predictor(ROOT / "conf", "roofline_trees").modules == [
-        *("perfcast.predictors.residual_stack", "perfcast.predictors.roofline", "perfcast.predictors.trees")
+        "perfcast.predictors.residual_stack",
+        "perfcast.predictors.roofline",
+        "perfcast.predictors.trees",
     ]
 
 
@@ -97,8 +99,14 @@ TRAIN = pd.DataFrame(
         (("rate", None, 1.0, 64.0), 80.0),
     ],
     ids=[
-        *("median of the same machine", "of the same task", "of as many chips", "nearest machine", "another nearest"),
-        *("nearest of its task", "nearest of any task", "an unknown part is not the same machine"),
+        "median of the same machine",
+        "of the same task",
+        "of as many chips",
+        "nearest machine",
+        "another nearest",
+        "nearest of its task",
+        "nearest of any task",
+        "an unknown part is not the same machine",
     ],
 )
 def test_a_machine_gets_the_median_of_the_same_or_of_the_nearest(machine: tuple[object, ...], score: float) -> None:

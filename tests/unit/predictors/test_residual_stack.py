@@ -181,7 +181,11 @@ RIDGE = {"_target_": "perfcast.predictors.linear.Ridge", "default_alpha": 0.01, 
 TREES = {"_target_": "perfcast.predictors.trees.ExtraTrees", "n_estimators": 30, "max_features": 0.5}
 ATTENTION = {
     "_target_": "perfcast.predictors.neural.group_pooling.GroupPoolingPredictor",
-    **{"epochs": 20, "min_steps": 300, "d_token": 8, "d_block": 16, "linear_skip": False},
+    "epochs": 20,
+    "min_steps": 300,
+    "d_token": 8,
+    "d_block": 16,
+    "linear_skip": False,
 }
 
 

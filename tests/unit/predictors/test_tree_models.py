@@ -60,8 +60,10 @@ def test_trees_grow_until_validation_rows_get_worse_then_those_are_learned_too(k
 @pytest.mark.parametrize(
     "predictor",
     [
-        *(LightgbmPredictor(n_estimators=20), XgboostPredictor(n_estimators=20)),
-        *(RandomForest(n_estimators=3, bootstrap=True), ExtraTrees(n_estimators=3)),
+        LightgbmPredictor(n_estimators=20),
+        XgboostPredictor(n_estimators=20),
+        RandomForest(n_estimators=3, bootstrap=True),
+        ExtraTrees(n_estimators=3),
     ],
 )
 def test_another_seed_grows_other_trees(predictor: Predictor) -> None:

@@ -108,9 +108,17 @@ def test_pages_have_the_expected_values_and_escape_foreign_text(pages):
     assert "<script>alert" not in html
     text = " ".join(" ".join(" ".join(parse(text).text) for text in pages.values()).split())
     for fact in (
-        *("quick preset", "noise floor", "Limits", "How to reproduce", "make run", "are estimates"),
+        "quick preset",
+        "noise floor",
+        "Limits",
+        "How to reproduce",
+        "make run",
+        "are estimates",
         "registered trademarks of the Standard Performance Evaluation Corporation",
-        *("run make retry with a network", "other , which needs absent", "not a score", "Python"),
+        "run make retry with a network",
+        "other , which needs absent",
+        "not a score",
+        "Python",
         "Error of every predictor on every split",
     ):
         assert fact in text

@@ -79,7 +79,9 @@ def test_model_card_is_equal_in_both_formats(context, part):
         assert all(f"- {line}" in text for line in section.lines)
     value = part.evaluation.value("random", "network")["value"]
     for words in (
-        *("SPEC Fair Use", "| random | machines similar to those in the training data | ", f"| {value:.2f} |"),
+        "SPEC Fair Use",
+        "| random | machines similar to those in the training data | ",
+        f"| {value:.2f} |",
         "estimate, not a measured result",
     ):
         assert words in text

@@ -120,7 +120,12 @@ def test_metrics_count_requests_machines_and_times(server):
 def test_openapi_lists_every_route_with_existing_models(server):
     payload = request(f"{server}/openapi.json").json()
     assert set(payload["paths"]) == {"/health", "/metrics", "/fields", "/cpu-models", "/predict"} | {
-        *("/compare", "/rank", "/size", "/similar", "/what-if", "/predict-measured")
+        "/compare",
+        "/rank",
+        "/size",
+        "/similar",
+        "/what-if",
+        "/predict-measured",
     }
     names = set(re.findall(r'"#/components/schemas/(\w+)"', json.dumps(payload)))
     assert (

@@ -93,7 +93,10 @@ def test_errors_belong_to_their_request(batches):
         gate.set()
         answers = await asyncio.gather(*tasks, return_exceptions=True)
         assert [type(answer).__name__ for answer in answers] == [
-            *("Predictions", "ZeroDivisionError", "UserError", "UserError")
+            "Predictions",
+            "ZeroDivisionError",
+            "UserError",
+            "UserError",
         ]
         assert "(machine 1)" in str(answers[2])
 

@@ -85,8 +85,13 @@ def test_parse_source_reports_a_defect_in_one_line(conf, message):
 
 ALLOWED = ("https://example.org/a", "http://127.0.0.1:80/a", "http://localhost/a", "http://[::1]:80/a")
 REFUSED = (
-    *("http://127.0.0.1.example.org/a", "http://example.org/a", "https:///a", "https://example.org:port/a"),
-    *("ftp://example.org/a", "http://[bad", ""),
+    "http://127.0.0.1.example.org/a",
+    "http://example.org/a",
+    "https:///a",
+    "https://example.org:port/a",
+    "ftp://example.org/a",
+    "http://[bad",
+    "",
 )
 
 

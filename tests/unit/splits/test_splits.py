@@ -371,7 +371,8 @@ BY_SPLIT = [
     ("next_generation", [TRAIN, UNUSED, TEST, TEST], {"generation_year": [2020.0, 2024.0, 2019.0, 2021.0]}, "1 test"),
     # a generation is as old as its first product
     (
-        *("next_generation", [TRAIN, TEST, TEST]),
+        "next_generation",
+        [TRAIN, TEST, TEST],
         {"generation": ["a", "b", "b"], "generation_year": [2021.0, 2020.0, 2022.0]},
         "2 test rows of a generation as old as one of training",
     ),

@@ -62,8 +62,14 @@ def test_trainings_have_metrics_of_model_and_dataset(original):
     for run in runs:
         metrics = {name: value for name, value in run.data.metrics.items() if not name.startswith("training/")}
         assert metrics == {
-            **{"mape": 7.0, "mape/float": 6.0, "medape": 5.0, "coverage": 91.0, "width": 30.0, "p90": 12.0},
-            **{"seconds": 12.5, "memory_mib": 300.25},
+            "mape": 7.0,
+            "mape/float": 6.0,
+            "medape": 5.0,
+            "coverage": 91.0,
+            "width": 30.0,
+            "p90": 12.0,
+            "seconds": 12.5,
+            "memory_mib": 300.25,
         }
         assert (run.data.metrics["training/train_loss"], run.data.params["alphas"]) == (1.0, "[1.0]")
         (data,) = run.inputs.dataset_inputs

@@ -218,8 +218,10 @@ TIED = np.array([0.5, 0.5, 0.5, *np.linspace(0.6, 1.3, 8)])
     ("threshold", "high", "level", "scores", "probability"),
     [
         # no threshold is certain or impossible, and scores of nothing leave a step
-        *((1e-4, 130, 0.9, SCORES, 0.9975), (1e8, 130, 0.9, SCORES, 0.0025)),
-        *((100, 130, 0.95, [*[0.0] * 10, 1.0], 0.5), (99, 130, 0.95, [*[0.0] * 10, 1.0], 0.5 + 0.5 * 0.9)),
+        (1e-4, 130, 0.9, SCORES, 0.9975),
+        (1e8, 130, 0.9, SCORES, 0.0025),
+        (100, 130, 0.95, [*[0.0] * 10, 1.0], 0.5),
+        (99, 130, 0.95, [*[0.0] * 10, 1.0], 0.5 + 0.5 * 0.9),
         # no backtest erred less than half of the expected error: nearer thresholds are a toss
         *(
             (100 * np.exp(sign * 0.1 * score), 100 * np.exp(0.1 * 1.4), 0.9, TENTHS, 0.5 - sign * share / 2)
@@ -271,8 +273,13 @@ def state(**changes):
 @pytest.mark.parametrize(
     "changes",
     [
-        *({"base": 0.0}, {"base": -0.1}, {"base": 1.5}, {"weights": {"a": 0.1, "b": -1e-6}}, {"farthest": {"a": -1.0}}),
-        *({"drift": -0.1}, {"nearest": {"a": -1.0}}),
+        {"base": 0.0},
+        {"base": -0.1},
+        {"base": 1.5},
+        {"weights": {"a": 0.1, "b": -1e-6}},
+        {"farthest": {"a": -1.0}},
+        {"drift": -0.1},
+        {"nearest": {"a": -1.0}},
         {"quantiles": {"t": RISING}},
         {"quantiles": {"": RISING, "t": RISING[:-1]}},
         {"quantiles": {"": RISING, "t": [*RISING, 3.0]}},

@@ -67,10 +67,16 @@ def test_a_task_of_pairs_is_young_by_its_first_training_row_also_after_a_reading
 @pytest.mark.parametrize(
     ("changes", "group", "distance"),
     [
-        *(({}, "processor", 0), ({}, "memory", 0), ({}, AHEAD, 0), ({}, RESULTS, 1 / 4)),
-        *(({"family": "third"}, "processor", 1 / 2), ({"family": "third"}, "memory", 0)),
-        *(({"cores": 1e9}, "processor", 1 / 2), ({"channels": np.nan}, "memory", 0)),
-        *(({"train": TRAIN.dropna(), "channels": np.nan}, "memory", 1 / 2), ({"part": "b"}, RESULTS, 1 / 2)),
+        ({}, "processor", 0),
+        ({}, "memory", 0),
+        ({}, AHEAD, 0),
+        ({}, RESULTS, 1 / 4),
+        ({"family": "third"}, "processor", 1 / 2),
+        ({"family": "third"}, "memory", 0),
+        ({"cores": 1e9}, "processor", 1 / 2),
+        ({"channels": np.nan}, "memory", 0),
+        ({"train": TRAIN.dropna(), "channels": np.nan}, "memory", 1 / 2),
+        ({"part": "b"}, RESULTS, 1 / 2),
         ({"part": "never seen"}, RESULTS, 1),
         *(
             ({"when": WHEN, "asked_when": pd.Series(pd.to_datetime([date]))}, AHEAD, years)

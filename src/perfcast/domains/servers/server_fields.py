@@ -99,7 +99,9 @@ SERVER_FIELDS = (
     alias_field("tdp", "tdp_w", "thermal design power of each processor", "360 W"),
     alias_field("l3", "l3_mb_per_chip", "third-level cache of each processor", "384 MB"),
     _text_field(
-        *("os", "name and version of an operating system", "SLES 15 SP4, kernel 5.14"),
+        "os",
+        "name and version of an operating system",
+        "SLES 15 SP4, kernel 5.14",
         _SYSTEM,
         parse_described_operating_system,
         "operating_system",

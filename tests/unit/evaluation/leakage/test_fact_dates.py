@@ -15,16 +15,23 @@ from perfcast.schema.table import Column, Kind, Role, Table, Tag, build_table
 
 CUT = pd.Timestamp("2023-01-01")
 NUMBERS = {
-    **{
-        "base_mhz": 2000.0,
-        "max_turbo_mhz": 3700.0,
-        "all_core_turbo_mhz": 2800.0,
-        "tdp_w": 300.0,
-        "cores_per_chip_of_cpu_model": 32.0,
-    },
-    **{"l3_mb_per_chip": 64.0, "simd_bits": 512.0, "fma_units": 2.0, "mem_channels_per_chip": 8.0},
-    **{"mem_max_mts_1dpc": 4800.0, "mem_max_mts_2dpc": 4400.0, "mem_mrdimm_mts": np.nan, "mem_rated_mts": 5600.0},
-    **{"mem_running_mts": np.nan, "mem_eff_mts": 4800.0, "dimm_count": 8.0, "chips": 1.0},
+    "base_mhz": 2000.0,
+    "max_turbo_mhz": 3700.0,
+    "all_core_turbo_mhz": 2800.0,
+    "tdp_w": 300.0,
+    "cores_per_chip_of_cpu_model": 32.0,
+    "l3_mb_per_chip": 64.0,
+    "simd_bits": 512.0,
+    "fma_units": 2.0,
+    "mem_channels_per_chip": 8.0,
+    "mem_max_mts_1dpc": 4800.0,
+    "mem_max_mts_2dpc": 4400.0,
+    "mem_mrdimm_mts": np.nan,
+    "mem_rated_mts": 5600.0,
+    "mem_running_mts": np.nan,
+    "mem_eff_mts": 4800.0,
+    "dimm_count": 8.0,
+    "chips": 1.0,
 }
 
 
