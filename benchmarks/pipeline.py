@@ -1,10 +1,11 @@
 """Time and memory of the pipeline, as ratios to its budgets.
 
-Run: python benchmarks/pipeline.py [--results results] [--cores 2] [--recorded]
+Run: python benchmarks/pipeline.py [--results results] [--cores 2] [--recorded] [--pin]
 Reads the benchmark files that the last run of Snakemake left, then measures a run that finds nothing to do, the
 start-up of a command, and the training of the network. Processor times are also given as ratios to the reference
-computation of this machine (benchmarks/reference.py). With --recorded nothing else is measured. Exits 0 whatever it
-finds.
+computation of this machine (benchmarks/reference.py). With --recorded nothing else is measured. With --pin the
+processor times of the jobs are written to results/performance/jobs/cpu_seconds.csv, from which a run tells the time
+that is left. Exits 0 whatever it finds.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ from pathlib import Path
 import pandas as pd
 import reference
 
+from perfcast.utils.time_left import PINNED
+
 RUN_SECONDS, RUN_MIB = 15 * 60, 4 * 1024
 RUN_CPU_SECONDS, DATA_SECONDS, NOTHING_TO_DO_SECONDS = 500, 40, 4
 ROWS_PER_CPU_SECOND, PUBLISHED_ROWS_PER_CPU_SECOND = 2500, 54
 LOOP_RATIO = 1.1
 DATA_RULES, DATASET = ("ingest", "standardize", "features"), "spec_cpu2017"
 REPEATS = 3
+FREQUENT_SECONDS, RARE_SECONDS = 15, 30
 
 
 _NAMES = {"s": "seconds", "cpu_time": "cpu_seconds", "max_rss": "peak"}
@@ -45,9 +49,32 @@ def read_jobs(results: Path, since: float = 0.0) -> pd.DataFrame:
         rows = pd.read_csv(path, sep="\t", na_values=["-", "NA"]).rename(columns=_NAMES)
         if end >= since and len(rows):
             sampled = rows.reindex(columns=list(_NAMES.values())).iloc[-1].astype(float)
+            sampled["cpu_seconds"] = until_the_end(sampled["cpu_seconds"], sampled["seconds"])
             about = {"rule": rule, "name": "/".join(wildcards), "end": end, "start": end - sampled["seconds"]}
             jobs.append({**about, **sampled})
     return pd.DataFrame(jobs)
+
+
+def until_the_end(cpu_seconds: float, seconds: float) -> float:
+    """Return the processor time of a whole job.
+
+    Snakemake samples it twice a second for 15 s, then each 30 s: a job of 44 s has that of its first 15 s alone.
+    """
+    if seconds <= FREQUENT_SECONDS:
+        return cpu_seconds
+    sampled = seconds - (seconds - FREQUENT_SECONDS) % RARE_SECONDS
+    return cpu_seconds * seconds / sampled
+
+
+def pin_jobs(jobs: pd.DataFrame, path: Path) -> None:
+    """Write the processor time of each job to a CSV file, by rule and wildcards."""
+    titles = jobs["rule"] + " " + jobs["name"].str.replace("/", " ")
+    titles = titles.str.replace(
+        r"^train (\S+ rolling_)", r"roll \1", regex=True
+    )  # their benchmarks are beside trainings
+    # a job below the first sample took a fraction of a second
+    pinned = pd.DataFrame({"job": titles.str.strip(), "cpu_seconds": jobs["cpu_seconds"].fillna(0.3).round(1)})
+    pinned.sort_values("job").to_csv(path, index=False, lineterminator="\n")
 
 
 def as_text(jobs: pd.DataFrame, longest: int = 5) -> str:
@@ -162,6 +189,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of the run")
     parser.add_argument("--cores", type=int, default=2, help="cores the run had")
     parser.add_argument("--recorded", action="store_true", help="read the benchmark files only, measure nothing")
+    parser.add_argument("--pin", action="store_true", help="write them to results/performance/jobs/cpu_seconds.csv")
     options = parser.parse_args()
     measurements: list[Measurement] = []
     jobs = read_jobs(options.results)
@@ -169,6 +197,8 @@ def main() -> None:
         print(f"no run is recorded in {options.results}/benchmarks; `make run` leaves one")
     else:
         print(as_text(jobs))
+        if options.pin:
+            pin_jobs(jobs, PINNED)
         reference_seconds = reference.measure()
         measurements.append(Measurement("reference computation: processor time", reference_seconds, "s"))
         measurements += recorded(jobs, options.cores, reference_seconds)

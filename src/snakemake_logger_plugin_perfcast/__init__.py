@@ -17,7 +17,9 @@ from pathlib import Path
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from perfcast.ops.first_table import describe_split
 from perfcast.utils.progress import Progress, show_progress
+from perfcast.utils.time_left import TimeLeft, read_pinned
 
 __all__ = ["LogHandler"]
 
@@ -31,7 +33,10 @@ _REPEATED = ("RuleException:\nCalledProcessError", "Exiting because a job", "Wor
 
 
 class LogHandler(LogHandlerBase):
-    """Handler of a run's messages: done and all jobs, stage, time left, and the one line of each failed job."""
+    """Handler of a run's messages: done and all jobs, stage, time left, and the one line of each failed job.
+
+    The first finished split of each dataset is a table, long before the evaluation.
+    """
 
     writes_to_file = False
     has_filter = False
@@ -42,6 +47,10 @@ class LogHandler(LogHandlerBase):
         self.display = ExitStack()
         self.draw: Progress | None = None
         self.began = time.monotonic()
+        self.time_left = TimeLeft(read_pinned())
+        self.results = Path()
+        self.trainings: dict[str, set[str]] = {}  # titles that each dataset and split waits for
+        self.shown: set[str] = set()  # datasets with a table
         self.jobs: dict[int, tuple[str, list[str]]] = {}  # title, logs
         self.rules: set[str] = set()
         self.done = self.total = self.part = 0
@@ -66,11 +75,13 @@ class LogHandler(LogHandlerBase):
             case LogEvent.JOB_INFO:
                 self._start(fields["jobid"], fields["rule_name"], fields["wildcards"].values(), fields["log"])
             case LogEvent.JOB_FINISHED if fields["job_id"] in self.jobs:
-                _say(*(line for line in _lines(self.jobs[fields["job_id"]][1]) if re.match(_NOTE, line)))
+                self._finish(*self.jobs[fields["job_id"]])
             case LogEvent.PROGRESS:
                 self.done, self.total = fields["done"], fields["total"]
             case LogEvent.JOB_ERROR:
                 self._fail(fields["jobid"], fields["rule_name"], fields["log"])
+            case None if "planned" in fields:
+                self._plan(fields["planned"], Path(fields["results"]))
             case None | LogEvent.ERROR:
                 text = record.getMessage()
                 telling = record.levelno >= logging.WARNING or not (self.total or text.startswith(_USUAL))
@@ -88,11 +99,32 @@ class LogHandler(LogHandlerBase):
             self.jobs.clear()
         super().close()
 
+    def _plan(self, jobs: Iterable[str], results: Path) -> None:
+        """Take the titles of all jobs: the Snakefile tells them, because Snakemake tells their number alone."""
+        self.results = results
+        self.time_left.plan(jobs)
+        for title in jobs:
+            rule, *names = title.split()
+            if rule in {"train", "roll"}:
+                self.trainings.setdefault("/".join(names[:2]), set()).add(title)
+
+    def _finish(self, title: str, logs: list[str]) -> None:
+        self.time_left.finish(title, time.monotonic())
+        _say(*(line for line in _lines(logs) if re.match(_NOTE, line)))
+        for split, waiting in self.trainings.items():
+            dataset = split.partition("/")[0]
+            if title in waiting and not waiting.difference(self.time_left.finished) and dataset not in self.shown:
+                self.shown.add(dataset)
+                self._hide()
+                _say(describe_split(self.results / "runs" / split))
+
     def _start(self, job: int, rule: str, wildcards: Iterable[str], logs: list[str]) -> None:
         title = " ".join([rule, *wildcards])
         self.jobs[job] = title, logs
-        spent = time.monotonic() - self.began
-        left = f", about {_spoken(spent / self.done * (self.total - self.done))} left" if self.done else ""
+        now = time.monotonic()
+        self.time_left.start(title, now)
+        seconds = self.time_left.seconds(now, self.began, self.total)
+        left = "" if seconds is None else f", about {_spoken(seconds)} left"
         part = self.done * _PARTS // max(self.total, 1)
         if sys.stderr.isatty() or self.draw:
             self.draw = self.draw or self.display.enter_context(show_progress())

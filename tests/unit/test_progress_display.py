@@ -91,16 +91,52 @@ def test_failed_job_prints_its_one_line(tmp_path, capsys, log, shown):
     ]
 
 
-def test_time_left_follows_the_jobs_so_far(capsys, monkeypatch):
-    now = 0.0
-    monkeypatch.setattr("snakemake_logger_plugin_perfcast.time.monotonic", lambda: now)
+@pytest.fixture
+def clock(monkeypatch):
+    """The time of the display, in a list."""
+    now = [0.0]
+    monkeypatch.setattr("snakemake_logger_plugin_perfcast.time.monotonic", lambda: now[0])
+    return now
+
+
+def test_time_left_counts_a_job_by_its_pinned_seconds(capsys, monkeypatch, clock):
+    pinned = {"train d random mlp": 300.0, "train d random ridge": 60.0}
+    monkeypatch.setattr("snakemake_logger_plugin_perfcast.read_pinned", lambda: pinned)
     display = handler()
-    plan(display, split=1, train=4)
-    start(display, 0, "split")
-    now = 60.0
-    finish(display, 0, 1, 5)
-    start(display, 1, "train")
-    assert capsys.readouterr().err.splitlines()[-1] == "1 of 5 jobs done, about 4 min left: train"
+    plan(display, train=2, all=1)
+    tell(display, None, "jobs are planned", planned=[*pinned, "all"], results="results")
+    start(display, 0, "train", "d", "random", "mlp")
+    clock[0] = 300.0
+    finish(display, 0, 1, 3)
+    start(display, 1, "train", "d", "random", "ridge")
+    assert capsys.readouterr().err.splitlines()[-1] == "1 of 3 jobs done, about 61 s left: train d random ridge"
+
+
+def test_the_first_finished_split_of_a_dataset_is_a_table(tmp_path, capsys):
+    splits = ("random", "unseen_cpu")
+    titles = [f"train d {split} {name}" for split in splits for name in ("ridge", "mlp")]
+    display = handler()
+    plan(display, train=4)
+    tell(display, None, "jobs are planned", planned=titles, results=str(tmp_path))
+    shown = []
+    for job, title in enumerate(titles):
+        start(display, job, *title.split())
+        record = tmp_path / "runs" / "/".join(title.split()[1:]) / "record.json"
+        record.parent.mkdir(parents=True)
+        record.write_text(f'{{"metrics": {{"mape": {9.5 - job}, "medape": 2.0}}}}')
+        capsys.readouterr()
+        finish(display, job, job + 1, 4)
+        shown.append(capsys.readouterr().err.splitlines())
+    assert shown == [
+        [],
+        [
+            "d random: MAPE / MedAPE of all test rows in %, before the leakage checks",
+            "  mlp     8.50 /  2.00",
+            "  ridge   9.50 /  2.00",
+        ],
+        [],
+        [],
+    ]
 
 
 def test_notes_of_jobs_and_errors_without_a_job_are_shown(tmp_path, capsys):

@@ -2,6 +2,8 @@
 import sys
 from pathlib import Path
 
+from snakemake.logging import logger
+
 from perfcast.cli.pipeline import STAGES
 from perfcast.config.conf_files import read_yaml
 from perfcast.experiment.workflow_graph import Graph, SourceStatus

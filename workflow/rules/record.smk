@@ -7,6 +7,8 @@ rule record:
         note=touch(f"{RESULTS}/logs/record.txt"),
     log:
         f"{RESULTS}/logs/record.log",
+    benchmark:
+        f"{RESULTS}/benchmarks/record.tsv"
     params:
         **arguments("record"),
         code=GRAPH.code("record"),
