@@ -14,7 +14,7 @@ TORCH_BACKEND = $(if $(UV),$(if $(UV_FIND_LINKS)$(UV_TORCH_BACKEND),,--torch-bac
 SNAKEMAKE ?=
 # A run ends in a state that DVC knows: `dvc exp run` replaces results that dvc.lock does not have. Parameters on the command
 # line are not those of params.yaml, which DVC would record.
-record = $(if $(findstring --config,$(SNAKEMAKE)),,&& mkdir -p results/described && dvc commit --force --quiet)
+record = $(if $(findstring --config,$(SNAKEMAKE)),,&& mkdir -p results/described && perfcast pipeline jobs && dvc commit --force --quiet)
 REVISION ?= HEAD
 SIZES ?= 1 10 100
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -61,12 +61,13 @@ experiment: setup ## an experiment of conf/experiment or of a domain: make exper
 	perfcast summary --results $$(sed -n 's/^results: //p' "$$file")
 full leaderboard ablation curves: ## every predictor, the table of README.md, one part less, error over training size: half an hour to hours
 	$(MAKE) --no-print-directory experiment NAME=$@
-pull: setup ## fetch the versioned results, and record them as current for Snakemake and DVC
+pull: setup ## fetch the versioned results; a run makes again only what is of other code, parameters or inputs
 	@dvc pull --quiet 2> /dev/null || { echo "make pull: the remote $$(dvc config core.remote) lacks results of this revision: \
 	set the one that has them (dvc remote add --local --default shared ADDRESS), or run make run; dvc pull shows details"; exit 1; }
 	@# pulled results have no record in MLflow; `perfcast pipeline record` makes one
 	mkdir -p results/logs && touch results/logs/record.txt
 	snakemake --touch --forceall
+	perfcast pipeline jobs --pulled
 retry: setup ## ingest missing sources again
 	perfcast pipeline forget && snakemake $(SNAKEMAKE) && perfcast summary $(record)
 reproduced: setup ## whether tables and metrics of the default run are those that REVISION pins

@@ -86,6 +86,43 @@ def test_the_champion_is_an_artifact(project, tmp_path):
     assert json.loads((tmp_path / "champion" / "about.json").read_text())["dataset"] == "host_gemm"
 
 
+def trained(project):
+    """Return the splits and predictors whose training ran in this folder: `--touch` leaves empty logs."""
+    logs = project / "results" / "logs" / "train"
+    return {path.relative_to(logs).with_suffix("").as_posix() for path in logs.rglob("*.log") if path.stat().st_size}
+
+
+def test_a_team_trains_once(tmp_path):
+    """Three clones and a remote: nobody trains what another one trained with the same code, inputs and parameters."""
+    first, second, third = (tmp_path / name for name in ("first", "second", "third"))
+    remote = ["dvc", "remote", "add", "--local", "--default", "--force", "shared", str(tmp_path / "remote")]
+    make = ["make", "--old-file=setup"]
+    versioned_project(first)
+    shutil.copy(REPOSITORY / "Makefile", first)
+    call(first, *make, "run")
+    assert trained(first) == {"host_gemm/random/nearest", "host_gemm/random/ridge"}
+    commit(first, "results")
+    call(first, *remote)
+    call(first, "dvc", "push")
+    for clone in (second, third):
+        call(tmp_path, "git", "clone", "--quiet", str(first), str(clone))
+        call(clone, *remote)
+    call(second, *make, "pull")
+    assert "Nothing to be done" in call(second, *make, "run")
+    assert trained(second) == set()
+    assert digests(second, *PINNED) == digests(first, *PINNED)
+    assert not call(second, "git", "status", "--porcelain")
+    # one that has other parameters of a predictor already
+    conf = third / "conf" / "predictor" / "ridge.yaml"
+    conf.write_text(conf.read_text().replace("default_alpha: 0.001", "default_alpha: 0.01"))
+    assert call(third, "git", "status", "--porcelain").split() == ["M", "conf/predictor/ridge.yaml"]
+    call(third, *make, "pull")
+    output = call(third, *make, "run")
+    assert trained(third) == {"host_gemm/random/ridge"}
+    assert {"champion", "evaluate", "report"} <= rules_run(output)
+    assert not {"standardize", "features", "split", "in_domain"} & rules_run(output)
+
+
 KEPT = ("raw", "standard", "features", "splits", "in_domain", "runs", "champion")
 
 

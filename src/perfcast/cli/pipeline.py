@@ -410,6 +410,28 @@ def ingest(
 
 
 @stage
+def jobs(*, results: Path = Path("results"), pulled: bool = False) -> None:
+    """Keep the code, parameters and inputs of every job with the results.
+
+    DVC versions them, so that another clone runs no job again that is the same.
+
+    Args:
+        pulled: take over those of results that were pulled
+
+    Examples:
+        perfcast pipeline jobs
+        perfcast pipeline jobs --pulled
+    """
+    from perfcast.ops.job_records import restore_job_records, save_job_records
+
+    if pulled:
+        changed = restore_job_records(results)
+        _tell(f"{results}: {changed} files are of other code or parameters; make run makes them again")
+    else:
+        save_job_records(results)
+
+
+@stage
 def learn(champion: Path, *, standard: Path) -> None:
     """Learn from results after training, without training.
 
