@@ -269,6 +269,13 @@ def test_the_base_image_has_a_python_that_the_project_runs_on():
         assert match.groups() == tuple(map(str, sys.version_info[:2])) or sys.version_info[:2] != (3, 11)
 
 
+def test_what_a_team_shares_is_in_the_lock_and_so_in_the_image():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    locked = dict(re.findall(r"^([\w.-]+)==(\S+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
+    for requirement in map(Requirement, [*extras["s3"], *extras["postgresql"]]):
+        assert requirement.specifier.contains(locked[requirement.name])
+
+
 def test_torch_is_the_locked_one():
     (line,) = [operands for word, operands in instructions() if word == "RUN" and "torch==" in operands]
     completed = subprocess.run(
