@@ -6,10 +6,15 @@ import ast
 import hashlib
 import importlib
 import os
+import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from perfcast.domain import domains
+from perfcast.utils.errors import UserError
+from perfcast.utils.io import read_json, write_json
 
 _ROOT = Path(__file__).parent
 _DATA_SUFFIXES = {".csv", ".yaml", ".html", ".md", ".json", ".css", ".js", ".mplstyle"}
@@ -24,6 +29,7 @@ def _folders() -> dict[str, Path]:
     return {_ROOT.name: _ROOT, **others}
 
 
+@cache
 def module_path(module: str) -> Path | None:
     """Return the file of a module of this package or of one that has a domain, or None for anything else."""
     parts = module.partition(":")[0].split(".")
@@ -36,6 +42,24 @@ def module_path(module: str) -> Path | None:
     return None
 
 
+def _kept_file(root: Path) -> Path:
+    """Return the file that keeps what was parsed, beside the bytecode and of one version of Python like it."""
+    return root / "__pycache__" / f"code_hash.{sys.implementation.cache_tag}.parsed"
+
+
+@cache
+def _kept(root: Path) -> dict[str, list[Any]]:
+    """Return what earlier processes parsed: state of the file, imported names and hash of the code, by module.
+
+    Parsing takes a quarter of a second in every job of a run, and two seconds where jobs are planned.
+    """
+    try:
+        kept: dict[str, list[Any]] = read_json(_kept_file(root))
+    except UserError:
+        return {}
+    return kept
+
+
 @cache
 def _parse(module: str) -> tuple[frozenset[str], bytes]:
     """Return the modules of these packages that a module imports, inside functions too, and the hash of its code.
@@ -45,8 +69,33 @@ def _parse(module: str) -> tuple[frozenset[str], bytes]:
     path = module_path(module)
     if path is None:
         return frozenset(), b""
+    status = path.stat()
+    state = [str(path), status.st_mtime_ns, status.st_size]
+    kept = _kept(_ROOT)
+    if module not in kept or kept[module][0] != state:
+        modules, digest = _parse_code(path, module.partition(":")[2])
+        kept[module] = [state, sorted(modules), digest]
+        _changed.add(module)
+    _, modules, digest = kept[module]
+    return frozenset(name for name in modules if module_path(name) is not None), bytes.fromhex(digest)
+
+
+_changed: set[str] = set()
+"""Modules that this process parsed since it last kept them."""
+
+
+def _keep() -> None:
+    """Keep what was parsed, where Python may keep bytecode; without it, the next process parses again."""
+    if _changed and not sys.dont_write_bytecode and os.access(_ROOT / "__pycache__", os.W_OK):
+        with suppress(OSError):  # such as on a full disk
+            write_json(_kept_file(_ROOT), _kept(_ROOT))
+    _changed.clear()
+
+
+def _parse_code(path: Path, name: str) -> tuple[set[str], str]:
+    """Return the modules that a file, or a function of it with a name, imports, and the hash of its code."""
     tree = ast.parse(path.read_bytes())
-    if name := module.partition(":")[2]:
+    if name:
         nodes = (
             node
             for node in tree.body
@@ -63,8 +112,7 @@ def _parse(module: str) -> tuple[frozenset[str], bytes]:
         body = getattr(node, "body", None)
         if isinstance(body, list):
             node.body = [statement for statement in body if not _is_bare_text(statement)]  # type: ignore[attr-defined]
-    imported = frozenset(name for name in modules if module_path(name) is not None)
-    return imported, hashlib.sha256(ast.dump(tree).encode()).digest()
+    return modules, hashlib.sha256(ast.dump(tree).encode()).hexdigest()
 
 
 def _is_bare_text(statement: ast.stmt) -> bool:
@@ -103,6 +151,7 @@ def code_digest(*modules: str) -> str:
         if path.suffix in _DATA_SUFFIXES:
             parts[os.path.relpath(path, _ROOT)] = hashlib.sha256(path.read_bytes()).digest()
     digest = hashlib.sha256()
+    _keep()
     for name, content in sorted(parts.items()):
         digest.update(name.encode() + b"\0" + content)
     return digest.hexdigest()[:_DIGITS]

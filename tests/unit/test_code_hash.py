@@ -5,6 +5,12 @@ import pytest
 from perfcast import code_hash
 
 
+def forget_code():
+    """Look at the files again, as the next process does."""
+    for function in (code_hash.module_path, code_hash._parse, code_hash._kept):
+        function.cache_clear()
+
+
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     root = tmp_path / "perfcast"
@@ -18,9 +24,9 @@ def package(tmp_path, monkeypatch):
     (root / "other.py").write_text("y = 2\n")
     monkeypatch.setattr(code_hash, "_ROOT", root)
     monkeypatch.setattr(code_hash, "_folders", lambda: {"perfcast": root})
-    code_hash._parse.cache_clear()
+    forget_code()
     yield root
-    code_hash._parse.cache_clear()
+    forget_code()
 
 
 def test_closure_follows_imports_inside_functions(package):
@@ -30,7 +36,7 @@ def test_closure_follows_imports_inside_functions(package):
 
 
 def digest():
-    code_hash._parse.cache_clear()
+    forget_code()
     return code_hash.code_digest("perfcast.a")
 
 
@@ -53,8 +59,34 @@ def test_comments_docstrings_and_formatting_do_not_count(package):
         "\n    from perfcast.features import (c)\n    return c\n"
     )
     (package / "features" / "c.py").write_text('x = 1\n"""About x."""\n')
-    code_hash._parse.cache_clear()
+    forget_code()
     assert code_hash.code_digest("perfcast.a") == before
     (package / "features" / "c.py").write_text('x = "About x."\n')
-    code_hash._parse.cache_clear()
+    forget_code()
     assert code_hash.code_digest("perfcast.a") != before
+
+
+def test_what_did_not_change_is_parsed_once_on_a_machine(package, monkeypatch):
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    (package / "__pycache__").mkdir()
+    before = digest()
+    parsed = []
+    parse = code_hash._parse_code
+    monkeypatch.setattr(code_hash, "_parse_code", lambda path, name: (parsed.append(path.name), parse(path, name))[1])
+    assert digest() == before
+    assert parsed == []
+    (package / "b.py").write_text("from perfcast.features import c\n")
+    assert digest() != before
+    assert parsed == ["b.py"]
+
+
+def test_damaged_or_unwritable_records_cost_time_alone(package, monkeypatch):
+    before = digest()  # no folder of bytecode
+    (package / "__pycache__").mkdir()
+    kept = code_hash._kept_file(package)
+    kept.write_text("{")
+    assert digest() == before
+    kept.unlink()
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    assert digest() == before
+    assert not kept.exists()

@@ -80,6 +80,12 @@ def code_of_stages(dataset, *sources):
     }
 
 
+def forget_code():
+    """Look at the files again, as the next process does."""
+    for function in (code_hash.module_path, code_hash._parse, code_hash._kept):
+        function.cache_clear()
+
+
 def test_an_edit_runs_the_stages_that_import_it_and_no_other(tmp_path, monkeypatch):
     root = shutil.copytree(ROOT / "src" / "perfcast", tmp_path / "perfcast")
     monkeypatch.setattr(code_hash, "_ROOT", root)
@@ -87,7 +93,7 @@ def test_an_edit_runs_the_stages_that_import_it_and_no_other(tmp_path, monkeypat
     names = ("hybrid_trees", "composition_ensemble", "random_forest", "ridge")
 
     def training_code():
-        code_hash._parse.cache_clear()
+        forget_code()
         plan = graph()
         return {(name, plan.code("train", *plan.modules_of(name), datasets=[])) for name in names}
 
@@ -104,14 +110,14 @@ def test_an_edit_runs_the_stages_that_import_it_and_no_other(tmp_path, monkeypat
         (root / module).write_text(text)
     servers = ("spec_cpu2017", "spec_cpu2017")
     llm = ("llm_serving", "aiconfigurator", "aiconfigurator_operators")
-    code_hash._parse.cache_clear()
+    forget_code()
     of_servers, of_llm = code_of_stages(*servers), code_of_stages(*llm)
     for path in (root / "domains" / "llm").rglob("*.py"):
         path.write_text(f"{path.read_text()}\nEDITED = True\n")
-    code_hash._parse.cache_clear()
+    forget_code()
     assert code_of_stages(*servers) == of_servers
     assert dict(of_llm.items() & code_of_stages(*llm).items()).keys() == {"available"}
-    code_hash._parse.cache_clear()
+    forget_code()
 
 
 def test_available_datasets_are_those_of_the_experiment(tmp_path):
