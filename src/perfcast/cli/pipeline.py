@@ -411,9 +411,10 @@ def ingest(
 
 @stage
 def jobs(*, results: Path = Path("results"), pulled: bool = False) -> None:
-    """Keep the code, parameters and inputs of every job with the results.
+    """Keep with the results what made each file.
 
-    DVC versions them, so that another clone runs no job again that is the same.
+    That is the code, the parameters and the inputs of its job. DVC versions them,
+    so that another clone runs no job again that is the same.
 
     Args:
         pulled: take over those of results that were pulled
