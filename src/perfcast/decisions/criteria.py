@@ -13,7 +13,7 @@ import pandas as pd
 
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_fields import read_number
-from perfcast.inference.machine_files import EXTRAS, NAME, PRICE, RACKS, WATTS, MachineEntry, tidy_text
+from perfcast.inference.machine_files import DISK, EXTRAS, NAME, NETWORK, PRICE, RACKS, WATTS, MachineEntry, tidy_text
 from perfcast.inference.name_lookup import TaskNames, list_tasks
 from perfcast.inference.prediction import DerivedValue, Estimate
 from perfcast.inference.rules.presentation import DerivedOutput
@@ -379,7 +379,7 @@ def read_request(
 class Candidate:
     """Facts of a candidate beside its machine: `cells` are numbers that its price or derived quantities need.
 
-    `sizes` are those of `Presentation.find_sizes`. Units: `price` any currency, `watts` W.
+    `sizes` are those of `Presentation.find_sizes`. Units: `price` any currency, `watts` W, `disk` GB, `network` Gbit/s.
     """
 
     line: int
@@ -387,13 +387,19 @@ class Candidate:
     price: float | None
     watts: float | None
     racks: float | None = None
+    disk: float | None = None
+    network: float | None = None
     watts_assumed: bool = False
     cells: Mapping[str, float] = field(default_factory=dict)
     sizes: Mapping[str, float] = field(default_factory=dict)
 
 
+_NUMBERS = (PRICE, WATTS, RACKS, DISK, NETWORK)
+_UNITS = {WATTS: "W", DISK: "GB", NETWORK: "Gbit/s"}
+
+
 def read_candidate(entry: MachineEntry) -> Candidate:
-    """Return the name, price, watts and racks of a machine. Raises: UserError for a value that cannot be used."""
+    """Return what an offer says beside its machine. Raises: UserError for a value that cannot be used."""
     texts: dict[str, str] = {}
     for extra, value in entry.carried.items():
         if extra not in EXTRAS and extra.strip().lower() in EXTRAS:
@@ -407,11 +413,10 @@ def read_candidate(entry: MachineEntry) -> Candidate:
     name = texts.get(NAME) or None
     if name is not None and len(name) > MAX_NAME_LETTERS:
         raise UserError(f"a name must be at most {MAX_NAME_LETTERS} letters", f"{entry.label} has {len(name)}")
-    for word in (PRICE, WATTS, RACKS):
+    for word in _NUMBERS:
         if isinstance(entry.carried.get(word), str):
             texts[word] = join_thousands(texts[word], f"{word} of {entry.label}")
-    price, watts, racks = (_read_positive(texts.get(word), word, entry.label) for word in (PRICE, WATTS, RACKS))
-    return Candidate(entry.line, name, price, watts, racks)
+    return Candidate(entry.line, name, *(_read_positive(texts.get(word), word, entry.label) for word in _NUMBERS))
 
 
 def join_thousands(text: str, label: str) -> str:
@@ -428,7 +433,7 @@ def join_thousands(text: str, label: str) -> str:
 def _read_positive(text: str | None, name: str, label: str) -> float | None:
     if not text:
         return None
-    unit = "W" if name == WATTS else ""
+    unit = _UNITS.get(name, "")
     unit_text = f" in {unit}" if unit else " without a currency" if name == PRICE else ""
     fact = f"{label} has {text[:40]!r}"
     requirement = f"{name} must be a positive number{unit_text}"

@@ -1,11 +1,13 @@
 """Size of a fleet: how many of a machine replace the machines of a fleet, with the probability that a number suffices.
 
 A mix gives the share of the fleet's time that each task takes. A machine of the fleet then needs utilization x sum over
-tasks of share x its score / score of the new machine; all scores are drawn jointly, see `joint_scores`.
+tasks of share x its score / score of the new machine; all scores are drawn jointly, see `joint_scores`. Memory, local
+disk and network of the fleet need a number of machines each, see `dimensions`: the largest of all numbers counts.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -15,6 +17,14 @@ import numpy as np
 import pandas as pd
 
 from perfcast.decisions.criteria import Candidate, RefusedCandidate, read_candidate
+from perfcast.decisions.dimensions import (
+    MEMORY,
+    SPEED,
+    Amounts,
+    count_machines,
+    describe_dimensions,
+    read_amounts,
+)
 from perfcast.decisions.fleet_power import PowerDraws, draw_power, list_power_notes, summarize_power
 from perfcast.decisions.joint_scores import MachineScores, predict_scores
 from perfcast.decisions.ranking import complete_facts
@@ -79,6 +89,7 @@ class SizedTarget:
     """Number of machines of one kind that replace the fleet.
 
     `needed`, spares included, suffices with the asked probability; `low` to `high` is the interval of the number.
+    `needs` is the number by dimension, of which `limiting` needs the most.
     `ratio` is that of replaced machines to new ones, without spares and rounding. `measured` is MEASURED where
     published results of this very machine are the source of all scores. `speedups` are its scores over the mean of the
     machines that it replaces. `totals` are those of the `needed` machines, `load` is their mean utilization
@@ -93,6 +104,8 @@ class SizedTarget:
     needed: int
     low: int
     high: int
+    limiting: str
+    needs: Mapping[str, int]
     counts: tuple[CountChance, ...]
     ratio: float
     ratio_low: float
@@ -145,17 +158,13 @@ class Sizing(ChampionAnswer):
         for target in self.targets:
             plain = {name: value for name, value in vars(target).items() if not isinstance(value, (tuple, Mapping))}
             speedups = {f"speedup {task}": value for task, value in target.speedups.items()}
-            common = {**plain, **target.totals, **speedups, "status": OK, "message": ""}
+            needs = {f"needed for {name}": count for name, count in target.needs.items()}
+            common = {**plain, **target.totals, **speedups, **needs, "status": OK, "message": ""}
             rows += [{**common, **asdict(chance)} for chance in target.counts]
         for each in self.refused:
             row = {**asdict(each), "status": REFUSED}
             rows.append({**row, **name_carried(row.pop("carried"), tuple(row))})
         return pd.DataFrame(rows)
-
-
-SPEED_ALONE = (
-    "speed alone is counted: memory, storage and network limit nothing, and a given memory tells the speed of a machine"
-)
 
 
 @dataclass(frozen=True)
@@ -217,10 +226,25 @@ def size_fleet(
     facts = complete_facts(scores.machines, candidates, champion, assume=options.assume)
     power, sizes = draw_power(placed, facts, champion, options), facts[rows[0].place].sizes
     sizer = _Sizer(rows, scores, (facts, power), champion, request)
-    sized = [sizer.size(target, options.level) for target in targets]
+    held = [read_amounts(row.entry, row.candidate, facts[row.place], champion) for row in (*rows, *targets)]
+    of_fleet = list(zip((row.count for row in rows), held, strict=False))
+    sized, typical = list[SizedTarget](), dict[str, int]()
+    for target, amounts in zip(targets, held[len(rows) :], strict=True):
+        try:
+            exact = count_machines(of_fleet, amounts, target.entry.label)
+        except UserError as error:
+            refused.append(_refuse(target.entry, str(error)))
+            continue
+        # what nobody states is said, but limits nothing
+        if MEMORY in exact and all(each.is_typical for each in held):
+            typical[target.entry.label] = math.ceil(exact.pop(MEMORY) * request.factor) + request.spare
+        sized.append(sizer.size(target, options.level, exact))
+    if not sized:
+        raise UserError("a fleet must have a target that can be used", refused[-1].message)
     common = find_shared_notes([each.notes for each in sized])
     sized = [replace(each, notes=tuple(note for note in each.notes if note not in common)) for each in sized]
-    notes = [f"{100 * sizer.measured_share:.0f} % of the need is of machines with published results", SPEED_ALONE]
+    notes = [f"{100 * sizer.measured_share:.0f} % of the need is of machines with published results"]
+    notes.append(describe_dimensions(held, typical))
     if request.electricity_price and any(target.candidate.price is None for target in targets):
         notes.append("a target without a price has no cost, and the electricity price counts nothing for it")
     if refused:
@@ -290,17 +314,25 @@ class _Sizer:
         counts = self._counts.items()
         return summarize_power([(self._power.get(place), count, self._loads[place]) for place, count in counts], level)
 
-    def size(self, target: _Row, level: float) -> SizedTarget:
-        """Return the number of machines of a target, with intervals of a level."""
+    def size(self, target: _Row, level: float, exact: Mapping[str, float]) -> SizedTarget:
+        """Return the number of machines of a target, with intervals of a level.
+
+        Args: `exact` is how many of it hold today's fleet, by dimension beside speed.
+        """
         scores, request, place = self._scores, self._request, target.place
         prediction, facts = scores.predictions[place], self._facts[place]
         low_end, high_end = ends = (1 - level) / 2, (1 + level) / 2
-        needs = self._needs(place, self._joint.logs)
+        by_speed = self._needs(place, self._joint.logs)
+        floors = {name: need * request.factor for name, need in exact.items()}
+        least = max(floors.values(), default=0.0)
+        needs = np.maximum(by_speed, least)
         counts = _count_machines(needs)
         needed = int(_quantile(counts, request.sure)) + request.spare
+        by_dimension = {SPEED: _quantile(by_speed, request.sure), **floors}
+        needs_of = {name: int(_count_machines(need)) + request.spare for name, need in by_dimension.items()}
         low, high = (int(each) + request.spare for each in _quantile(counts, ends))
         ratios = self._counts.total() / _quantile(needs, [high_end, 0.5, low_end])
-        load = np.minimum(needs * (request.mean_growth / request.factor) / needed, 1.0)
+        load = np.minimum(by_speed * (request.mean_growth / request.factor) / needed, 1.0)
         power = self._power.get(place)
         used = summarize_power([(power, needed, needed * load)], level)
         energy, cost = used["energy"], None
@@ -317,6 +349,8 @@ class _Sizer:
             needed=needed,
             low=low,
             high=high,
+            limiting=max(needs_of, key=lambda name: needs_of[name]),
+            needs=needs_of,
             counts=_list_chances(counts + request.spare, needed),
             **dict(zip(("ratio_low", "ratio", "ratio_high"), map(float, ratios), strict=True)),
             measured=self._describe(place),
@@ -329,7 +363,7 @@ class _Sizer:
             price=price,
             carbon=None if energy is None or not request.carbon else energy * request.carbon,
             cost=cost,
-            narrowed_by=self._list_narrowings(place, ends, needs),
+            narrowed_by=self._list_narrowings(place, ends, needs, least),
             notes=prediction.notes,
         )
 
@@ -349,21 +383,25 @@ class _Sizer:
             needs += share * (loads @ np.exp(logs[rows] - logs[self._scores.row_of[target, task]]))
         return needs * self._request.factor
 
-    def _list_narrowings(self, target: int, ends: Sequence[float], needs: np.ndarray) -> tuple[Narrowing, ...]:
+    def _list_narrowings(
+        self, target: int, ends: Sequence[float], needs: np.ndarray, least: float
+    ) -> tuple[Narrowing, ...]:
         """Return what the scores of the target, or of a large share of the fleet, would leave of the interval."""
         low, high = _quantile(np.log(needs), ends)
+        if high - low < _ROUNDING:
+            return ()
         narrowings = []
         for place in dict.fromkeys([target, *self._order[:_MAX_NARROWINGS]]):
-            left = self._needs(target, self._joint.know(self._rows(place)))
+            left = np.maximum(self._needs(target, self._joint.know(self._rows(place))), least)
             first, last = _quantile(np.log(left), ends)
-            width = float((last - first) / max(high - low, _ROUNDING))
+            width = float((last - first) / (high - low))
             if width < _MAX_WIDTH_LEFT:
                 count = [int(each) + self._request.spare for each in _count_machines(np.exp([first, last]))]
                 narrowings.append(Narrowing(self._scores.predictions[place].machine, count[0], count[1], width))
         return tuple(sorted(narrowings, key=lambda each: each.width)[:_MAX_NARROWINGS])
 
 
-def _count_machines(needs: np.ndarray) -> np.ndarray:
+def _count_machines(needs: Any) -> Any:
     """Return the whole numbers of machines that meet needs, at least one."""
     return np.maximum(np.ceil(needs - _ROUNDING), 1)
 

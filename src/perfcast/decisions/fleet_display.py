@@ -20,7 +20,7 @@ def format_sizing(sizing: Sizing, width: int | None = None) -> str:
     sure = f"needed ({100 * sizing.options['sure']:g} %)"
     totals = list(dict.fromkeys(name for target in sizing.targets for name in target.totals))
     header = ["onto", sure, interval, "for each new one", interval, *totals, "watts", "watts from", "load"]
-    header += ["MWh a year", interval, "t CO2 a year", interval, "cost a year", "scores", "trust"]
+    header += ["MWh a year", interval, "t CO2 a year", interval, "cost a year", "limited by", "scores", "trust"]
     energy, between = _energy(sizing)
     used = f"; {energy} MWh a year, {interval} {between}" if energy else ""
     parts = [
@@ -31,6 +31,9 @@ def format_sizing(sizing: Sizing, width: int | None = None) -> str:
         over = {**target.speedups, **{name: target.totals[name] / value for name, value in sizing.totals.items()}}
         ratios = ", ".join(f"{name} {value:.2f}" for name, value in over.items())
         parts.append(wrap_text(f"{target.name}: {_describe_chances(target)}; over the fleet's: {ratios}", width))
+        if len(target.needs) > 1:
+            needs = ", ".join(f"{name} {count}" for name, count in target.needs.items())
+            parts.append(wrap_text(f"  {target.limiting} runs out first; each needs: {needs}", width))
         for each in target.narrowed_by:
             left = f"{each.low} to {each.high}, {100 * each.width:.0f} % of the width"
             parts.append(wrap_text(f"  its number if the scores of {each.machine} were known: {left}", width))
@@ -57,6 +60,7 @@ def _cells(target: SizedTarget, totals: Sequence[str]) -> list[str]:
         *_energy(target),
         *(_energy(target, target.carbon / target.energy) if target.carbon and target.energy else ("", "")),
         _format(target.cost),
+        target.limiting if len(target.needs) > 1 else "",
         target.measured,
         target.trust,
     ]

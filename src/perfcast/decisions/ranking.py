@@ -260,7 +260,7 @@ def complete_facts(
 ) -> dict[int, Candidate]:
     """Return candidates by key: watts that they do not give are assumed, and what prices need is completed."""
     shown = champion.rules.presentation
-    groups = (shown.price_columns, shown.score_columns, *(each.columns for each in shown.derived))
+    groups = (shown.price_columns, shown.score_columns, shown.memory_columns, *(each.columns for each in shown.derived))
     read = list(dict.fromkeys(name for columns in groups for name in columns))
     if not machines.keys or not (shown.power_columns or read):
         return {}

@@ -46,6 +46,7 @@ _UNITS: dict[str, dict[str, float]] = {
     **{unit: {name: size / _BINARY[unit.lower()] for name, size in _BINARY.items()} for unit in ("KiB", "MiB", "GiB")},
     "GB": {name: size / 1e9 for name, size in _DECIMAL.items()},
     "W": {"w": 1.0, "kw": 1000.0},
+    "Gbit/s": {"gbit/s": 1.0, "gbps": 1.0, "mbit/s": 1e-3},
     "ms": {"ms": 1.0, "s": 1000.0, "us": 1e-3},
     "bit": {"bit": 1.0, "bits": 1.0},
 }
@@ -111,11 +112,14 @@ def alias_field(name: str, column: str, meaning: str, example: str, *aliases: st
 
 
 _COUNTED = re.compile(
-    r"(?:(?P<digits>\d{1,6})(?: x |x(?!eon) ?| ?[×*] ?|[ -]?(?:s|p|sockets?|way) )"
+    r"(?:(?P<digits>\d{1,6})(?: x |x(?!eon|cpu-) ?| ?[×*] ?|[ -]?(?:s|p|sockets?|way) )"
     r"|(?P<word>single|one|dual|two|quad|four|eight)(?:[ -]sockets?)?[ -](?!cores?\b))(?P<name>\S.*)",
     re.IGNORECASE,
 )
-"""A number of units before a name: `2x NAME`, `2S NAME`, `dual NAME`; a `dual-core` one is one unit."""
+"""A number of units before a name: `2x NAME`, `2S NAME`, `dual NAME`; a `dual-core` one is one unit.
+
+The name of an instance such as `12xCPU-48GB` has no number before it.
+"""
 _COUNTS = {"single": 1, "one": 1, "dual": 2, "two": 2, "quad": 4, "four": 4, "eight": 8}
 
 

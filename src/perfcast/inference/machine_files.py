@@ -28,9 +28,9 @@ ENDINGS = (".csv", ".json", ".yaml", ".yml")
 SPREADSHEETS = (".xlsx", ".xlsm", ".xls", ".ods")
 """Endings of files that a spreadsheet can save as CSV."""
 """Endings of files of machines."""
-NAME, PRICE, WATTS, RACKS = "name", "price", "watts", "racks"
-EXTRAS = (NAME, PRICE, WATTS, RACKS)
-"""Fields of an offer beside those of its machine: a ranking reads them, other answers carry them."""
+NAME, PRICE, WATTS, RACKS, DISK, NETWORK = "name", "price", "watts", "racks", "disk", "network"
+EXTRAS = (NAME, PRICE, WATTS, RACKS, DISK, NETWORK)
+"""Fields of an offer beside those of its machine: rankings and sizings read them, other answers carry them."""
 COUNT, UTILIZATION = "count", "utilization"
 OF_FLEETS = dict.fromkeys((COUNT, "quantity", "qty"), COUNT) | {UTILIZATION: UTILIZATION}
 """Names of the fields of a fleet's row beside those of its machine, with the field."""

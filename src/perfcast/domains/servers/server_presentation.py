@@ -41,6 +41,8 @@ class ServerPresentation(ServerExamples):
     # fits of SPECpower results of 2012 to 2023-05 by CPU model and number of processors
     power_ratios = ((0.152, 0.219), (-1.429, 0.361))
     power_targets = ("watts_idle", "watts_100")
+    memory_columns = ("mem_total_gb",)
+    instance_memory = cloud_instances.MEMORY
     power_remedy = "the power of its processors is unknown, too: add the column watts, or tdp"
     throughput_ending = "rate"
 

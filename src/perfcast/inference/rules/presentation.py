@@ -88,6 +88,10 @@ class Presentation:
     the product of `power_columns`, and watts at idle over those at full load."""
     power_targets: tuple[str, ...] = ()
     """Targets of a champion of power: watts of a machine at idle and at full load."""
+    memory_columns: tuple[str, ...] = ()
+    """Columns whose product is the memory of a machine. Units: GB, a power of two."""
+    instance_memory: str = ""
+    """Column of the facts of entities with the memory of those that are shares of a host."""
     throughput_ending: str = ""
     """End of the tasks whose scores machines add up to: only these can size a fleet."""
     newest_alone: bool = False

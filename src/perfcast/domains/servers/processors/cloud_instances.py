@@ -23,7 +23,9 @@ from perfcast.utils.errors import UserError
 SOURCE = "cloud_instances"
 _FILE = "cloud_instances.csv"
 _REMEDY = "ingest the source cloud_instances again"
-_READ = ["instance_type", "vcpus", "cpu_model", "family", "threads_per_core", "other_families"]
+_READ = ["instance_type", "vcpus", "cpu_model", "family", "threads_per_core", "other_families", "memory_gb"]
+MEMORY = "instance_memory_gb"
+"""Fact of an instance alone: its share of a host's memory, which no prediction reads."""
 _WHOLE = "cores_per_chip_of_cpu_model"
 _OR = " or "
 _STAND_INS = 2
@@ -44,7 +46,7 @@ def pack(folder: Path) -> Packed:
 
 def read_instances(folder: Path) -> list[dict[str, str]]:
     """Return the rows of the list. Raises: UserError for another file."""
-    rows = read_records(folder, SOURCE, pack).to_dict("records")
+    rows = read_records(folder, SOURCE, pack).reindex(columns=_READ, fill_value="").to_dict("records")
     return [{name: row[name] for name in _READ} for row in rows]
 
 
@@ -85,6 +87,7 @@ def join_instances(facts: pd.DataFrame, folder: Path) -> pd.DataFrame:
             "threads_per_core": threads,
             "cores_per_chip_stated": cores / chips,
             "cpu_model_id": named_hosts if several else cpu_model_id(hosts[0]),
+            MEMORY: float(row["memory_gb"] or np.nan),
             "tdp_w": np.nan if several else first["tdp_w"] * cores / chips / first[_WHOLE],
         }
     return pd.concat([facts, pd.DataFrame.from_dict(rows, orient="index")]).rename_axis(str(facts.index.name))

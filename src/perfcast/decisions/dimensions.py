@@ -1,0 +1,75 @@
+"""Dimensions of machines beside speed: memory, local disk and network, any of which may run out first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from perfcast.decisions.criteria import Candidate
+from perfcast.inference.champion import Champion
+from perfcast.inference.machine_files import DISK, NETWORK, MachineEntry
+from perfcast.utils.errors import UserError
+
+SPEED, MEMORY = "speed", "memory"
+
+
+class Amounts(NamedTuple):
+    """What a machine has: `known` by dimension; `is_typical` is whether its memory is that of typical machines.
+
+    Units: `memory` GB (a power of two), `disk` GB, `network` Gbit/s.
+    """
+
+    known: Mapping[str, float]
+    is_typical: bool = False
+
+
+def read_amounts(entry: MachineEntry, offer: Candidate, facts: Candidate, champion: Champion) -> Amounts:
+    """Return what a machine has: its memory is the stated one, or that of an instance, or the typical one.
+
+    Args: `facts` are those of `complete_facts`, `offer` what the entry carries.
+    """
+    stated = {DISK: offer.disk, NETWORK: offer.network}
+    known = {name: value for name, value in stated.items() if value is not None}
+    columns = champion.rules.presentation.memory_columns
+    if not columns:
+        return Amounts(known)
+    cells = champion.fields.parse(entry.values, entry.label).cells
+    memory, is_typical = math.prod(facts.cells[name] for name in columns), cells.keys().isdisjoint(columns)
+    if is_typical:
+        listed = list_instances(champion).get(champion.entity_names.find(str(cells.get(champion.entity))).key)
+        memory, is_typical = listed or memory, listed is None
+    return Amounts(known if math.isnan(memory) else {MEMORY: memory, **known}, is_typical)
+
+
+def list_instances(champion: Champion) -> dict[str | None, float]:
+    """Return the memory of every cloud instance that the champion knows. Units: GB."""
+    facts = champion.reference_data.entity_facts
+    column = champion.rules.presentation.instance_memory
+    return facts[column].dropna().to_dict() if column in facts else {}
+
+
+def count_machines(fleet: Sequence[tuple[int, Amounts]], target: Amounts, name: str) -> dict[str, float]:
+    """Return how many of a target hold what a fleet has, no whole number, by dimension that the fleet states.
+
+    Raises: UserError where the target does not state a dimension that the fleet needs.
+    """
+    needs = {}
+    for dimension in (MEMORY, DISK, NETWORK):
+        needed = sum(count * each.known.get(dimension, 0.0) for count, each in fleet)
+        if needed and dimension not in target.known:
+            raise UserError(f"a target must give its {dimension}", f"{name} has none", f"add {dimension}=...")
+        if needed:
+            needs[dimension] = needed / target.known[dimension]
+    return needs
+
+
+def describe_dimensions(machines: Sequence[Amounts], typical: Mapping[str, int]) -> str:
+    """Return which dimensions count. Args: `typical` has the numbers that typical memory would need, by target."""
+    assumed = sum(each.is_typical for each in machines)
+    numbers = ", ".join(f"{count} x {name}" for name, count in typical.items())
+    if numbers and assumed == len(machines):
+        return f"memory is not counted, since no machine states it; that of typical machines would need {numbers}"
+    known = [name for name in (MEMORY, DISK, NETWORK) if any(name in each.known for each in machines)]
+    counted = f"counted: {', '.join([SPEED, *known])}"
+    return f"{counted}; {assumed} of {len(machines)} rows and targets have typical memory" if assumed else counted
