@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypedDict, TypeGuard, TypeVar, Unpack
 
 from perfcast.decisions.criteria import read_request
+from perfcast.decisions.factors import Factors, list_factors
 from perfcast.decisions.fleet import Sizing, size_fleet
 from perfcast.decisions.machine_comparison import Comparison, compare_machines
+from perfcast.decisions.match import INSTANCES, Match, find_match
 from perfcast.decisions.nearest_machines import MAX_COUNT, NearestMachines, find_nearest
 from perfcast.decisions.ranking import Ranking, rank_machines
 from perfcast.decisions.sizing_request import read_sizing
@@ -43,9 +45,11 @@ __all__ = [
     "Comparison",
     "Driver",
     "Estimate",
+    "Factors",
     "Grid",
     "Hyperparameter",
     "Machines",
+    "Match",
     "NearestMachines",
     "Neighbor",
     "Prediction",
@@ -266,6 +270,40 @@ class Champion(champion_folder.Champion):
         request = read_sizing(suites.first, mix, **numbers)
         chosen, measured = self._prepare(given, [], Suites(suites.first))
         return size_fleet(rows, targets, suites.first, request, chosen, measured=measured)
+
+    @for_python
+    def match(
+        self,
+        machine: Machines,
+        *,
+        among: Machines = INSTANCES,
+        mix: str | Mapping[str, float] = "",
+        sure: float = 0.9,
+        headroom: float = 0.0,
+        count: int = 10,
+        **options: Unpack[Asked],
+    ) -> Match:
+        """Find the smallest machines of a list, by default cloud instances, that replace one machine.
+
+        Args: `sure` is the probability of being as fast, `count` the number of machines in the answer; see `size`.
+        """
+        given = dict[str, Any](options)
+        suites, entries = self._ask(given, machine)
+        if len(entries) != 1:
+            raise UserError("one machine is matched", f"there are {len(entries)}", "keep one of them")
+        champion = with_operations(suites.first)
+        listed = None if isinstance(among, str) and among == INSTANCES else champion.read_entries(among)
+        request = read_sizing(champion, mix, sure=sure, headroom=headroom)
+        chosen, measured = self._prepare(given, entries, Suites(champion))
+        return find_match(entries[0], listed, champion, request, chosen, count=count, measured=measured)
+
+    @for_python
+    def factors(self, baseline: str, **options: Unpack[Asked]) -> Factors:
+        """List ratios to a baseline, watts and facts of every CPU model that the champion has facts of."""
+        given = dict[str, Any](options)
+        suites, _ = self._ask(given, {self.named_field: baseline})
+        chosen, _ = self._prepare(given, [], suites)
+        return list_factors(baseline, suites, chosen)
 
     @for_python
     def published(self, machine: Machines, *, tasks: Sequence[str] | str = ()) -> dict[str, PublishedScores]:

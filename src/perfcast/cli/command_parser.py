@@ -20,7 +20,7 @@ from perfcast.cli import new, pipeline
 from perfcast.domain import domains
 from perfcast.utils.errors import UserError
 
-_ASK = ("predict", "rank", "what_if", "similar", "compare", "size")
+_ASK = ("predict", "rank", "what_if", "similar", "compare", "size", "match", "factors")
 _RUN = ("ui", "doctor", "sources", "update", "serve", "mcp", "summary", "config", "leaderboard")
 STAGES = tuple(pipeline.STAGES)
 """Stages of the pipeline."""

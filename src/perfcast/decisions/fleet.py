@@ -20,7 +20,6 @@ from perfcast.decisions.criteria import Candidate, RefusedCandidate, read_candid
 from perfcast.decisions.dimensions import (
     MEMORY,
     SPEED,
-    Amounts,
     count_machines,
     describe_dimensions,
     read_amounts,
@@ -226,25 +225,12 @@ def size_fleet(
     facts = complete_facts(scores.machines, candidates, champion, assume=options.assume)
     power, sizes = draw_power(placed, facts, champion, options), facts[rows[0].place].sizes
     sizer = _Sizer(rows, scores, (facts, power), champion, request)
-    held = [read_amounts(row.entry, row.candidate, facts[row.place], champion) for row in (*rows, *targets)]
-    of_fleet = list(zip((row.count for row in rows), held, strict=False))
-    sized, typical = list[SizedTarget](), dict[str, int]()
-    for target, amounts in zip(targets, held[len(rows) :], strict=True):
-        try:
-            exact = count_machines(of_fleet, amounts, target.entry.label)
-        except UserError as error:
-            refused.append(_refuse(target.entry, str(error)))
-            continue
-        # what nobody states is said, but limits nothing
-        if MEMORY in exact and all(each.is_typical for each in held):
-            typical[target.entry.label] = math.ceil(exact.pop(MEMORY) * request.factor) + request.spare
-        sized.append(sizer.size(target, options.level, exact))
-    if not sized:
-        raise UserError("a fleet must have a target that can be used", refused[-1].message)
+    exact, lacking, dimensions = _count_exact(rows, targets, facts, champion, request)
+    refused += lacking
+    sized = [sizer.size(target, options.level, of_target) for target, of_target in exact]
     common = find_shared_notes([each.notes for each in sized])
     sized = [replace(each, notes=tuple(note for note in each.notes if note not in common)) for each in sized]
-    notes = [f"{100 * sizer.measured_share:.0f} % of the need is of machines with published results"]
-    notes.append(describe_dimensions(held, typical))
+    notes = [f"{100 * sizer.measured_share:.0f} % of the need is of machines with published results", dimensions]
     if request.electricity_price and any(target.candidate.price is None for target in targets):
         notes.append("a target without a price has no cost, and the electricity price counts nothing for it")
     if refused:
@@ -271,6 +257,35 @@ def size_fleet(
 
 def _refuse(entry: MachineEntry, message: str) -> RefusedCandidate:
     return RefusedCandidate(entry.line, entry.label, message, entry.plain_carried)
+
+
+def _count_exact(
+    rows: Sequence[_Row],
+    targets: Sequence[_Row],
+    facts: Mapping[int, Candidate],
+    champion: Champion,
+    request: SizingRequest,
+) -> tuple[list[tuple[_Row, dict[str, float]]], list[RefusedCandidate], str]:
+    """Return the targets with how many of each hold today's fleet, by dimension, the others, and what counts.
+
+    Raises: UserError where every target lacks what the fleet needs.
+    """
+    held = [read_amounts(row.entry, row.candidate, facts[row.place], champion) for row in (*rows, *targets)]
+    of_fleet = list(zip((row.count for row in rows), held, strict=False))
+    counted, refused, typical = list[tuple[_Row, dict[str, float]]](), list[RefusedCandidate](), dict[str, int]()
+    for target, amounts in zip(targets, held[len(rows) :], strict=True):
+        try:
+            exact = count_machines(of_fleet, amounts, target.entry.label)
+        except UserError as error:
+            refused.append(_refuse(target.entry, str(error)))
+            continue
+        # what nobody states is told, but limits nothing
+        if MEMORY in exact and all(each.is_typical for each in held):
+            typical[target.entry.label] = math.ceil(exact.pop(MEMORY) * request.factor) + request.spare
+        counted.append((target, exact))
+    if not counted:
+        raise UserError("a fleet must have a target that can be used", refused[0].message)
+    return counted, refused, describe_dimensions(held, typical)
 
 
 class _Sizer:

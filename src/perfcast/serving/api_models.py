@@ -9,8 +9,19 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, RootModel, Tag
 
-from perfcast.api import Comparison, Grid, NearestMachines, Predictions, Ranking, Sizing, for_python, with_operations
+from perfcast.api import (
+    Comparison,
+    Grid,
+    Match,
+    NearestMachines,
+    Predictions,
+    Ranking,
+    Sizing,
+    for_python,
+    with_operations,
+)
 from perfcast.decisions.criteria import choose_by_targets
+from perfcast.decisions.match import INSTANCES
 from perfcast.decisions.variants import read_varied_fields
 from perfcast.inference.machine_fields import MONTH, is_month
 from perfcast.inference.machine_files import MachineEntry, read_table, read_tree
@@ -128,9 +139,9 @@ def add_operations(suites: Suites) -> Suites:
     return with_them[-1].both
 
 
-Answer = Comparison | Grid | NearestMachines | Predictions | Ranking | Sizing
+Answer = Comparison | Grid | Match | NearestMachines | Predictions | Ranking | Sizing
 _MACHINES = Field(min_length=1, description="Names from GET /fields with values.")
-_DESCRIBED = ("machine", "machines", "measured", "fleet", "onto")
+_DESCRIBED = ("machine", "machines", "measured", "fleet", "onto", "among")
 """Fields that hold machines."""
 
 
@@ -152,7 +163,9 @@ class DecisionRequest(_Options):
         by, suite = suites.last, BOTH if len(suites) > 1 else None
         chosen = {name: getattr(self, name) for name in type(self).model_fields if name not in self.unread}
         for name in _DESCRIBED:
-            if isinstance(given := chosen.get(name), str):
+            if (given := chosen.get(name)) == INSTANCES:
+                continue
+            if isinstance(given, str):
                 chosen[name] = by.carry_unknown(list_entries(given, limits))
             elif given is not None:
                 chosen[name] = list_entries(given, limits) if given else None
@@ -224,6 +237,18 @@ class SizeRequest(_MeasuredRequest):
     carbon: float = Field(0.0, strict=True, description="CO2 of a kWh in kg.")
 
 
+class MatchRequest(_MeasuredRequest):
+    """Machine to replace, and the machines to choose from."""
+
+    operation = "match"
+    machine: MachineRequest
+    among: list[MachineRequest] | Literal["instances"] = Field(INSTANCES, description="Machines, or instances.")
+    mix: dict[str, float] | str = Field("", description="Share of its time by task, or TASK:SHARE,TASK:SHARE.")
+    sure: float = Field(0.9, strict=True, gt=0, lt=1, description="Probability of being as fast.")
+    headroom: float = Field(0.0, strict=True, ge=0, lt=1, description="Share of the new machine that stays free.")
+    count: int = Field(10, ge=1, le=100, description="Machines that are listed.")
+
+
 class PublishedRequest(DecisionRequest):
     """One described machine whose published results are wanted."""
 
@@ -276,6 +301,7 @@ DECISIONS: dict[str, tuple[type[DecisionRequest], type[Any], str]] = {
     "compare": (CompareRequest, Comparison, "Compare machines side by side"),
     "rank": (RankRequest, Ranking, "Rank candidates by score, watts, price, cost and probability"),
     "size": (SizeRequest, Sizing, "Size a fleet: how many machines replace it, and how sure that is"),
+    "match": (MatchRequest, Match, "Find the smallest cloud instances, or machines of a list, that replace one"),
     "similar": (SimilarRequest, NearestMachines, "Find the measured machines that are nearest"),
     "what-if": (WhatIfRequest, Grid, "Predict one machine with some fields varied"),
     "predict-measured": (MeasuredRequest, Predictions, "Predict machines, corrected by own measurements"),

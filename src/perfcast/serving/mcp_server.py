@@ -45,7 +45,7 @@ _PUBLISHED = dict[str, PublishedScores]
 TOOLS: dict[str, tuple[type[DecisionRequest], Any, str]] = {
     "predict": (MeasuredRequest, Predictions, "Predict the benchmark results of machines"),
     "published": (PublishedRequest, _PUBLISHED, "Look up the published results of one machine, by task"),
-    **{name: DECISIONS[name] for name in ("compare", "rank", "size", "similar")},
+    **{name: DECISIONS[name] for name in ("compare", "rank", "size", "match", "similar")},
 }
 """Tools with the models of their requests and answers, and their summaries."""
 

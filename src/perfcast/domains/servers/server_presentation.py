@@ -43,6 +43,13 @@ class ServerPresentation(ServerExamples):
     power_targets = ("watts_idle", "watts_100")
     memory_columns = ("mem_total_gb",)
     instance_memory = cloud_instances.MEMORY
+    fact_columns: Mapping[str, str] = {
+        "vendor": "cpu_vendor",
+        "family": "family",
+        "launch": "launch_quarter",
+        "memory channels": "mem_channels_per_chip",
+        "tdp": "tdp_w",
+    }
     power_remedy = "the power of its processors is unknown, too: add the column watts, or tdp"
     throughput_ending = "rate"
 

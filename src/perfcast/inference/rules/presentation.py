@@ -92,6 +92,8 @@ class Presentation:
     """Columns whose product is the memory of a machine. Units: GB, a power of two."""
     instance_memory: str = ""
     """Column of the facts of entities with the memory of those that are shares of a host."""
+    fact_columns: Mapping[str, str] = MappingProxyType({})
+    """Columns of the facts of entities that a table of factors has, by their names there."""
     throughput_ending: str = ""
     """End of the tasks whose scores machines add up to: only these can size a fleet."""
     newest_alone: bool = False

@@ -19,18 +19,18 @@ from perfcast.inference.reference_data import ReferenceData
 from perfcast.inference.suites import Suites
 from perfcast.utils.errors import UserError
 
-HEADER = "instance_type,vcpus,cpu_model,family,threads_per_core,other_families\n"
-ROWS = """x1.large,4,xeon gold 6148,,2,
-x1.metal,80,xeon gold 6148,,2,
-Standard_X8_v1,8,Intel Xeon Gold 6148,,2,Milan/Genoa
-x2.large,2,xeon gold 6148,,1,
-x3.large,8,,Milan,,
-x4.large,2,xeon gibberish,,2,
-x5.large,2,,No Such Lake,2,
-x6.large,8,xeon gibberish,Genoa,2,
-x7.large,8,xeon gold 6148,,2,
-x7.nano,1,xeon gold 6148,,2,
-x7.huge,112,xeon gold 6148,,2,
+HEADER = "instance_type,vcpus,cpu_model,family,threads_per_core,other_families,memory_gb\n"
+ROWS = """x1.large,4,xeon gold 6148,,2,,16
+x1.metal,80,xeon gold 6148,,2,,320
+Standard_X8_v1,8,Intel Xeon Gold 6148,,2,Milan/Genoa,32
+x2.large,2,xeon gold 6148,,1,,8
+x3.large,8,,Milan,,,32
+x4.large,2,xeon gibberish,,2,,8
+x5.large,2,,No Such Lake,2,,8
+x6.large,8,xeon gibberish,Genoa,2,,32
+x7.large,8,xeon gold 6148,,2,,32
+x7.nano,1,xeon gold 6148,,2,,4
+x7.huge,112,xeon gold 6148,,2,,448
 """
 
 
