@@ -18,10 +18,9 @@ from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypedDict, TypeGuard, TypeVar, Unpack
 
 from perfcast.decisions.criteria import read_request
-from perfcast.decisions.factors import Factors, list_factors
 from perfcast.decisions.fleet import Sizing, size_fleet
 from perfcast.decisions.machine_comparison import Comparison, compare_machines
-from perfcast.decisions.match import INSTANCES, Match, find_match
+from perfcast.decisions.match import INSTANCES, find_match
 from perfcast.decisions.nearest_machines import MAX_COUNT, NearestMachines, find_nearest
 from perfcast.decisions.ranking import Ranking, rank_machines
 from perfcast.decisions.sizing_request import read_sizing
@@ -45,11 +44,9 @@ __all__ = [
     "Comparison",
     "Driver",
     "Estimate",
-    "Factors",
     "Grid",
     "Hyperparameter",
     "Machines",
-    "Match",
     "NearestMachines",
     "Neighbor",
     "Prediction",
@@ -282,7 +279,7 @@ class Champion(champion_folder.Champion):
         headroom: float = 0.0,
         count: int = 10,
         **options: Unpack[Asked],
-    ) -> Match:
+    ) -> Sizing:
         """Find the smallest machines of a list, by default cloud instances, that replace one machine.
 
         Args: `sure` is the probability of being as fast, `count` the number of machines in the answer; see `size`.
@@ -296,14 +293,6 @@ class Champion(champion_folder.Champion):
         request = read_sizing(champion, mix, sure=sure, headroom=headroom)
         chosen, measured = self._prepare(given, entries, Suites(champion))
         return find_match(entries[0], listed, champion, request, chosen, count=count, measured=measured)
-
-    @for_python
-    def factors(self, baseline: str, **options: Unpack[Asked]) -> Factors:
-        """List ratios to a baseline, watts and facts of every CPU model that the champion has facts of."""
-        given = dict[str, Any](options)
-        suites, _ = self._ask(given, {self.named_field: baseline})
-        chosen, _ = self._prepare(given, [], suites)
-        return list_factors(baseline, suites, chosen)
 
     @for_python
     def published(self, machine: Machines, *, tasks: Sequence[str] | str = ()) -> dict[str, PublishedScores]:

@@ -19,7 +19,7 @@ from perfcast.decisions.factors import FORMATS
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--baseline", required=True, metavar="NAME", help="the CPU model whose factors are 1")
-    parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="columns of the table")
+    parser.add_argument("--format", choices=[*FORMATS], default="table", help="columns of the table")
     add_shared(parser, "--out", out="the .csv file to write")
     asking.add_champion(parser)
     asking.add_prediction(parser)
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the table."""
-    from perfcast.decisions.factors import list_factors
+    from perfcast.decisions.factors import arrange_factors, list_factors
     from perfcast.inference.prediction import as_csv
     from perfcast.utils.io import write_text
 
@@ -36,6 +36,6 @@ def run(options: argparse.Namespace) -> int:
     chosen, suites = asking.read_options(options), asking.read_suites(options)
     table = list_factors(options.baseline, suites, chosen)
     with asking.replacing(options.out):
-        write_text(options.out, as_csv(table.arrange(options.format)))
-    print(f"{options.out}: {asking.count_words(len(table.rows), 'CPU model')}; {table.license}")
+        write_text(options.out, as_csv(arrange_factors(table, options.format)))
+    print(f"{options.out}: {asking.count_words(len(table), 'CPU model')}; {table['source'].iloc[0]}")
     return 0

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Match, and print or write."""
-    from perfcast.decisions.fleet_display import format_match
+    from perfcast.decisions.fleet_display import format_sizing
     from perfcast.decisions.match import INSTANCES, find_match
     from perfcast.decisions.sizing_request import read_sizing
     from perfcast.inference.suites import Suites
@@ -43,6 +43,7 @@ def run(options: argparse.Namespace) -> int:
         raise UserError("one machine is matched", f"there are {len(entries)}", "keep one of them")
     among = None if options.among == INSTANCES else asking.read_file(options.among, champion)
     measured = asking.read_user_measurements(options, entries, Suites(champion))
-    matched = find_match(entries[0], among, champion, request, chosen, count=options.count, measured=measured)
-    counted = f"{asking.count_words(matched.tried, 'machine')} tried"
-    return asking.finish(options, matched, format_match, counted, level=chosen.level, total=matched.tried)
+    found = find_match(entries[0], among, champion, request, chosen, count=options.count, measured=measured)
+    counted = f"{asking.count_words(len(found.targets), 'machine')} found"
+    total = len(found.targets) + len(found.refused)
+    return asking.finish(options, found, format_sizing, counted, level=chosen.level, total=total)

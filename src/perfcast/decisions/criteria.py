@@ -416,7 +416,8 @@ def read_candidate(entry: MachineEntry) -> Candidate:
     for word in _NUMBERS:
         if isinstance(entry.carried.get(word), str):
             texts[word] = join_thousands(texts[word], f"{word} of {entry.label}")
-    return Candidate(entry.line, name, *(_read_positive(texts.get(word), word, entry.label) for word in _NUMBERS))
+    price, watts, racks, disk, network = (_read_positive(texts.get(word), word, entry.label) for word in _NUMBERS)
+    return Candidate(entry.line, name, price, watts, racks, disk, network)
 
 
 def join_thousands(text: str, label: str) -> str:

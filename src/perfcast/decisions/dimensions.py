@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from perfcast.decisions.criteria import Candidate
 from perfcast.inference.champion import Champion
@@ -12,6 +12,7 @@ from perfcast.inference.machine_files import DISK, NETWORK, MachineEntry
 from perfcast.utils.errors import UserError
 
 SPEED, MEMORY = "speed", "memory"
+_UNITS = {MEMORY: "GB", DISK: "GB", NETWORK: "Gbit/s"}
 
 
 class Amounts(NamedTuple):
@@ -22,6 +23,13 @@ class Amounts(NamedTuple):
 
     known: Mapping[str, float]
     is_typical: bool = False
+
+
+class Held(NamedTuple):
+    """How many `machines` of a target, no whole number, have what a fleet has; one has `amount`."""
+
+    machines: float
+    amount: float
 
 
 def read_amounts(entry: MachineEntry, offer: Candidate, facts: Candidate, champion: Champion) -> Amounts:
@@ -42,26 +50,31 @@ def read_amounts(entry: MachineEntry, offer: Candidate, facts: Candidate, champi
     return Amounts(known if math.isnan(memory) else {MEMORY: memory, **known}, is_typical)
 
 
-def list_instances(champion: Champion) -> dict[str | None, float]:
+def list_instances(champion: Champion) -> dict[Any, float]:
     """Return the memory of every cloud instance that the champion knows. Units: GB."""
-    facts = champion.reference_data.entity_facts
-    column = champion.rules.presentation.instance_memory
-    return facts[column].dropna().to_dict() if column in facts else {}
+    facts, column = champion.reference_data.entity_facts, champion.rules.presentation.instance_memory
+    return dict(facts[column].dropna()) if column in facts else {}
 
 
-def count_machines(fleet: Sequence[tuple[int, Amounts]], target: Amounts, name: str) -> dict[str, float]:
-    """Return how many of a target hold what a fleet has, no whole number, by dimension that the fleet states.
+def count_machines(fleet: Sequence[tuple[int, Amounts]], target: Amounts, name: str) -> dict[str, Held]:
+    """Return how many of a target have what a fleet has, by dimension that the fleet has.
 
     Raises: UserError where the target does not state a dimension that the fleet needs.
     """
     needs = {}
-    for dimension in (MEMORY, DISK, NETWORK):
+    for dimension in _UNITS:
         needed = sum(count * each.known.get(dimension, 0.0) for count, each in fleet)
         if needed and dimension not in target.known:
             raise UserError(f"a target must give its {dimension}", f"{name} has none", f"add {dimension}=...")
         if needed:
-            needs[dimension] = needed / target.known[dimension]
+            needs[dimension] = Held(needed / target.known[dimension], target.known[dimension])
     return needs
+
+
+def name_totals(held: Mapping[str, Held], count: int | None = None) -> dict[str, float]:
+    """Return what a number of a target has in total, without one what the fleet has, by dimension with its unit."""
+    counts = {name: each.machines if count is None else count for name, each in held.items()}
+    return {f"{name} ({_UNITS[name]})": counts[name] * each.amount for name, each in held.items()}
 
 
 def describe_dimensions(machines: Sequence[Amounts], typical: Mapping[str, int]) -> str:
@@ -70,6 +83,6 @@ def describe_dimensions(machines: Sequence[Amounts], typical: Mapping[str, int])
     numbers = ", ".join(f"{count} x {name}" for name, count in typical.items())
     if numbers and assumed == len(machines):
         return f"memory is not counted, since no machine states it; that of typical machines would need {numbers}"
-    known = [name for name in (MEMORY, DISK, NETWORK) if any(name in each.known for each in machines)]
+    known = [name for name in _UNITS if any(name in each.known for each in machines)]
     counted = f"counted: {', '.join([SPEED, *known])}"
     return f"{counted}; {assumed} of {len(machines)} rows and targets have typical memory" if assumed else counted

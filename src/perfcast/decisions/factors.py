@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,68 +18,51 @@ from perfcast.decisions.sizing_request import read_sizing
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_files import MachineEntry, make_entry
 from perfcast.inference.options import PredictOptions
-from perfcast.inference.prediction import ESTIMATE, ChampionAnswer
 from perfcast.inference.suites import Suites
 from perfcast.utils.errors import UserError
 
 LICENSE = "estimates by perfcast: CC BY 4.0; published results they rest on: "
-FORMATS = ("table", "codecarbon", "boavizta", "ccf")
+_NAMED = {"name": "named", "code_name": "family", "manufacturer": "vendor", "release_date": "launch"}
+_OF_BOAVIZTA = """name,code_name,generation,foundry,release_date,frequency,tdp,cores,threads,transistors,process_size,
+die_size,io_die_size,io_process_size,total_die_size,total_die_size_source,manufacturer,model_range,source"""
+"""Columns of its table of CPU models; those of which nothing is known stay empty."""
+FORMATS: dict[str, dict[str, str]] = {
+    "table": {},
+    "codecarbon": {"Name": "named", "TDP": "tdp", "source": "source"},
+    "boavizta": {name: _NAMED.get(name, name) for name in "".join(_OF_BOAVIZTA.split()).split(",")},
+    "ccf": {"Architecture": "family", "Min Watts": "idle of a thread", "Max Watts": "full of a thread"},
+}
+"""Columns that a tool reads, with those of the table; without any, the table as it is."""
 _BATCH = 200
 
 
-@dataclass(frozen=True, repr=False)
-class Factors(ChampionAnswer):
-    """Rows of CPU models, one processor each, with their ratios to the `baseline` per chip and per thread."""
-
-    level: float
-    baseline: str
-    rows: tuple[Mapping[str, Any], ...]
-    license: str
-    notes: tuple[str, ...] = ()
-    kind: str = ESTIMATE
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per CPU model."""
-        return pd.DataFrame(list(self.rows))
-
-    def arrange(self, form: str) -> pd.DataFrame:
-        """Return the table with the columns that a tool reads, one of `FORMATS`; only models with known power."""
-        frame = self.to_frame()
-        if form == "table":
-            return frame
-        frame = frame[frame["tdp"].notna() & frame["watts full"].notna()]
-        words = [name.split() for name in frame["cpu model"]]
-        named = [" ".join(word.title() if word.isalpha() else word.upper() for word in each) for each in words]
-        frame = frame.assign(named=frame["vendor"].fillna("").str.cat(named, sep=" ").str.strip())
-        lines = [" ".join(word.title() for word in each if word.isalpha()) for each in words]
-        if form == "codecarbon":
-            columns = {"Name": frame["named"], "TDP": frame["tdp"], "source": frame["source"]}
-        elif form == "boavizta":
-            # the names of its table, empty where nothing is known
-            empty = dict.fromkeys(_OF_BOAVIZTA)
-            names = {"name": "named", "code_name": "family", "manufacturer": "vendor", "release_date": "launch"}
-            columns = empty | {name: frame[own] for name, own in names.items()} | {"model_range": lines}
-            columns |= {name: frame[name] for name in ("tdp", "cores")} | {
-                "threads": frame["vCPUs"],
-                "source": frame["source"],
-            }
-        else:
-            of_thread = {"Min Watts": frame["watts idle"], "Max Watts": frame["watts full"]}
-            watts = pd.DataFrame({name: each / frame["vCPUs"] for name, each in of_thread.items()})
-            means = watts.groupby(frame["family"]).mean().rename_axis("Architecture").reset_index()
-            return means.assign(source=self.license)
-        return pd.DataFrame(columns)
+def arrange_factors(table: pd.DataFrame, form: str) -> pd.DataFrame:
+    """Return the CPU models of known power with the columns of one of FORMATS; those of CCF are means of families."""
+    columns = FORMATS[form]
+    if not columns:
+        return table
+    frame = table[table["tdp"].notna() & table["watts full"].notna()]
+    words = [name.split() for name in frame["cpu model"]]
+    spelled = [" ".join(word.title() if word.isalpha() else word.upper() for word in each) for each in words]
+    frame = frame.assign(
+        named=frame["vendor"].fillna("").str.cat(spelled, sep=" ").str.strip(),
+        model_range=[" ".join(word.title() for word in each if word.isalpha()) for each in words],
+        threads=frame["vCPUs"],
+    )
+    if form == "ccf":
+        for name in ("idle", "full"):
+            frame[f"{name} of a thread"] = frame[f"watts {name}"] / frame["threads"]
+        source = frame["source"].iloc[0]
+        frame = frame.groupby("family")[[*columns.values()][1:]].mean().reset_index()
+        return frame.set_axis([*columns], axis=1).assign(source=source)
+    return frame.reindex(columns=[*columns.values()]).set_axis([*columns], axis=1)
 
 
-_OF_BOAVIZTA = (
-    *("name", "code_name", "generation", "foundry", "release_date", "frequency", "tdp", "cores", "threads"),
-    *("transistors", "process_size", "die_size", "io_die_size", "io_process_size", "total_die_size"),
-    *("total_die_size_source", "manufacturer", "model_range", "source"),
-)
+def list_factors(baseline: str, suites: Suites, options: PredictOptions) -> pd.DataFrame:
+    """Return a row for one processor of every CPU model with facts, with its ratios to one of the baseline.
 
-
-def list_factors(baseline: str, suites: Suites, options: PredictOptions) -> Factors:
-    """List every CPU model with facts. Raises: UserError where the baseline, or the champion, cannot be used."""
+    Raises: UserError where the baseline, or the champion, cannot be used.
+    """
     first = suites.first
     shown, facts = first.rules.presentation, first.reference_data.entity_facts
     if not shown.fact_columns:
@@ -101,19 +83,12 @@ def list_factors(baseline: str, suites: Suites, options: PredictOptions) -> Fact
         for champion in suites:
             for place, row in _compare(placed, champion, options).items():
                 rows[names[place]] = rows.get(names[place], {}) | row
-    listed = known.astype(object).where(known.notna(), None).to_dict("index")
-    license_line = LICENSE + ", ".join(dict.fromkeys(each.source for each in suites))
-    month = suites.name_month(options.when)
-    revision = f"perfcast {__version__}, {suites.identity[1]}, results to {suites.identity[3]}"
-    made = {"month": month, "revision": revision, "source": license_line}
-    return Factors(
-        *suites.identity,
-        month=month,
-        level=options.level,
-        baseline=own,
-        rows=tuple({"cpu model": name, **listed[name], **row, **made} for name, row in rows.items()),
-        license=license_line,
-        notes=suites.notices,
+    table = known.join(pd.DataFrame.from_dict(rows, orient="index"), how="inner").rename_axis("cpu model").reset_index()
+    sources = ", ".join(dict.fromkeys(each.source for each in suites))
+    return table.assign(
+        month=suites.name_month(options.when),
+        revision=f"perfcast {__version__}, {suites.identity[1]}, results to {suites.identity[3]}",
+        source=f"{LICENSE}{sources}",
     )
 
 

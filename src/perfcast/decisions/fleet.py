@@ -20,8 +20,10 @@ from perfcast.decisions.criteria import Candidate, RefusedCandidate, read_candid
 from perfcast.decisions.dimensions import (
     MEMORY,
     SPEED,
+    Held,
     count_machines,
     describe_dimensions,
+    name_totals,
     read_amounts,
 )
 from perfcast.decisions.fleet_power import PowerDraws, draw_power, list_power_notes, summarize_power
@@ -88,7 +90,7 @@ class SizedTarget:
     """Number of machines of one kind that replace the fleet.
 
     `needed`, spares included, suffices with the asked probability; `low` to `high` is the interval of the number.
-    `needs` is the number by dimension, of which `limiting` needs the most.
+    `needs` is the number by dimension, neither rounded nor with spares; `limiting` is the one that needs the most.
     `ratio` is that of replaced machines to new ones, without spares and rounding. `measured` is MEASURED where
     published results of this very machine are the source of all scores. `speedups` are its scores over the mean of the
     machines that it replaces. `totals` are those of the `needed` machines, `load` is their mean utilization
@@ -104,7 +106,7 @@ class SizedTarget:
     low: int
     high: int
     limiting: str
-    needs: Mapping[str, int]
+    needs: Mapping[str, float]
     counts: tuple[CountChance, ...]
     ratio: float
     ratio_low: float
@@ -185,13 +187,15 @@ def size_fleet(
     options: PredictOptions | None = None,
     *,
     measured: Measured = (),
+    brief: bool = False,
 ) -> Sizing:
     """Size every target for a fleet; rows and targets that cannot be used are refused with the reason.
 
-    Equal machines are predicted once, and equal requests have equal draws.
+    Equal machines are predicted once, and equal requests have equal draws. A `brief` answer has any number of targets,
+    and does not tell what would narrow their intervals.
     Raises: UserError where no row or no target can be used, and for more than can be computed.
     """
-    if not 1 <= len(onto) <= MAX_TARGETS:
+    if not brief and not 1 <= len(onto) <= MAX_TARGETS:
         raise UserError(f"a fleet must have 1 to {MAX_TARGETS} targets", f"it has {len(onto)}", "name them with --onto")
     options = replace(options or PredictOptions(), neighbors=0, explain=False)
     rows, targets, refused = list[_Row](), list[_Row](), list[RefusedCandidate]()
@@ -227,7 +231,7 @@ def size_fleet(
     sizer = _Sizer(rows, scores, (facts, power), champion, request)
     exact, lacking, dimensions = _count_exact(rows, targets, facts, champion, request)
     refused += lacking
-    sized = [sizer.size(target, options.level, of_target) for target, of_target in exact]
+    sized = [sizer.size(target, options.level, of_target, brief=brief) for target, of_target in exact]
     common = find_shared_notes([each.notes for each in sized])
     sized = [replace(each, notes=tuple(note for note in each.notes if note not in common)) for each in sized]
     notes = [f"{100 * sizer.measured_share:.0f} % of the need is of machines with published results", dimensions]
@@ -247,7 +251,8 @@ def size_fleet(
         machines=sum(row.count for row in rows),
         rows=len(rows),
         **sizer.fleet_power(options.level),
-        totals={name: sum(row.count * facts[row.place].sizes[name] for row in rows) for name in sizes},
+        totals={name: sum(row.count * facts[row.place].sizes[name] for row in rows) for name in sizes}
+        | name_totals(exact[0][1]),
         drivers=sizer.drivers(),
         targets=tuple(sized),
         notes=(*notes, *common, *(note for each in measured if each for note in each.notes), *champion.notices),
@@ -265,14 +270,14 @@ def _count_exact(
     facts: Mapping[int, Candidate],
     champion: Champion,
     request: SizingRequest,
-) -> tuple[list[tuple[_Row, dict[str, float]]], list[RefusedCandidate], str]:
-    """Return the targets with how many of each hold today's fleet, by dimension, the others, and what counts.
+) -> tuple[list[tuple[_Row, dict[str, Held]]], list[RefusedCandidate], str]:
+    """Return the targets with how many of each have what the fleet has, by dimension, the others, and what counts.
 
     Raises: UserError where every target lacks what the fleet needs.
     """
     held = [read_amounts(row.entry, row.candidate, facts[row.place], champion) for row in (*rows, *targets)]
     of_fleet = list(zip((row.count for row in rows), held, strict=False))
-    counted, refused, typical = list[tuple[_Row, dict[str, float]]](), list[RefusedCandidate](), dict[str, int]()
+    counted, refused, typical = list[tuple[_Row, dict[str, Held]]](), list[RefusedCandidate](), dict[str, int]()
     for target, amounts in zip(targets, held[len(rows) :], strict=True):
         try:
             exact = count_machines(of_fleet, amounts, target.entry.label)
@@ -281,7 +286,7 @@ def _count_exact(
             continue
         # what nobody states is told, but limits nothing
         if MEMORY in exact and all(each.is_typical for each in held):
-            typical[target.entry.label] = math.ceil(exact.pop(MEMORY) * request.factor) + request.spare
+            typical[target.entry.label] = math.ceil(exact.pop(MEMORY).machines * request.factor) + request.spare
         counted.append((target, exact))
     if not counted:
         raise UserError("a fleet must have a target that can be used", refused[0].message)
@@ -329,22 +334,21 @@ class _Sizer:
         counts = self._counts.items()
         return summarize_power([(self._power.get(place), count, self._loads[place]) for place, count in counts], level)
 
-    def size(self, target: _Row, level: float, exact: Mapping[str, float]) -> SizedTarget:
+    def size(self, target: _Row, level: float, exact: Mapping[str, Held], *, brief: bool) -> SizedTarget:
         """Return the number of machines of a target, with intervals of a level.
 
-        Args: `exact` is how many of it hold today's fleet, by dimension beside speed.
+        Args: `exact` is what it has, and how many of it have what the fleet has, by dimension beside speed.
         """
         scores, request, place = self._scores, self._request, target.place
         prediction, facts = scores.predictions[place], self._facts[place]
         low_end, high_end = ends = (1 - level) / 2, (1 + level) / 2
         by_speed = self._needs(place, self._joint.logs)
-        floors = {name: need * request.factor for name, need in exact.items()}
-        least = max(floors.values(), default=0.0)
+        needs_of = {name: each.machines * request.factor for name, each in exact.items()}
+        least = max(needs_of.values(), default=0.0)
+        needs_of = {SPEED: float(_quantile(by_speed, request.sure)), **needs_of}
         needs = np.maximum(by_speed, least)
         counts = _count_machines(needs)
         needed = int(_quantile(counts, request.sure)) + request.spare
-        by_dimension = {SPEED: _quantile(by_speed, request.sure), **floors}
-        needs_of = {name: int(_count_machines(need)) + request.spare for name, need in by_dimension.items()}
         low, high = (int(each) + request.spare for each in _quantile(counts, ends))
         ratios = self._counts.total() / _quantile(needs, [high_end, 0.5, low_end])
         load = np.minimum(by_speed * (request.mean_growth / request.factor) / needed, 1.0)
@@ -371,14 +375,14 @@ class _Sizer:
             measured=self._describe(place),
             trust=lowest_trust(scores.estimates[row] for row in self._rows(place)),
             speedups=speedups,
-            totals={name: needed * value for name, value in facts.sizes.items()},
+            totals={name: needed * value for name, value in facts.sizes.items()} | name_totals(exact, needed),
             **used,
             watts_basis=None if power is None else power.basis,
             load=float(np.median(load)),
             price=price,
             carbon=None if energy is None or not request.carbon else energy * request.carbon,
             cost=cost,
-            narrowed_by=self._list_narrowings(place, ends, needs, least),
+            narrowed_by=() if brief else self._list_narrowings(place, ends, needs, least),
             notes=prediction.notes,
         )
 
@@ -416,7 +420,7 @@ class _Sizer:
         return tuple(sorted(narrowings, key=lambda each: each.width)[:_MAX_NARROWINGS])
 
 
-def _count_machines(needs: Any) -> Any:
+def _count_machines(needs: np.ndarray) -> np.ndarray:
     """Return the whole numbers of machines that meet needs, at least one."""
     return np.maximum(np.ceil(needs - _ROUNDING), 1)
 

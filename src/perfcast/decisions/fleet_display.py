@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from perfcast.decisions.display import format_percent
 from perfcast.decisions.fleet import CountChance, SizedTarget, Sizing
-from perfcast.decisions.match import Match
 from perfcast.utils.terminal_tables import drop_empty_columns, format_interval, format_number, render_table, wrap_text
 
 _MAX_REFUSED = 12
@@ -33,8 +32,8 @@ def format_sizing(sizing: Sizing, width: int | None = None) -> str:
         ratios = ", ".join(f"{name} {value:.2f}" for name, value in over.items())
         parts.append(wrap_text(f"{target.name}: {_describe_chances(target)}; over the fleet's: {ratios}", width))
         if len(target.needs) > 1:
-            needs = ", ".join(f"{name} {count}" for name, count in target.needs.items())
-            parts.append(wrap_text(f"  {target.limiting} runs out first; each needs: {needs}", width))
+            needs = ", ".join(f"{name} {format_number(need)}" for name, need in target.needs.items())
+            parts.append(wrap_text(f"  {target.limiting} runs out first; machines needed for {needs}", width))
         for each in target.narrowed_by:
             left = f"{each.low} to {each.high}, {100 * each.width:.0f} % of the width"
             parts.append(wrap_text(f"  its number if the scores of {each.machine} were known: {left}", width))
@@ -84,35 +83,3 @@ def _describe_chances(target: SizedTarget) -> str:
     near: list[CountChance] = [each for each in target.counts if abs(each.count - target.needed) <= 1]
     shown = [f"{each.count} with {format_percent(each.suffices)}" for each in near] or [f"{target.needed}"]
     return f"{', '.join(shown)} {'suffices' if target.needed == 1 else 'suffice'}"
-
-
-def format_match(match: Match, width: int | None = None) -> str:
-    """Return the machines that replace another in a table, the smallest first."""
-    totals = list(dict.fromkeys(name for each in match.machines for name in each.totals))
-    interval = f"{100 * match.level:g} % interval"
-    header = ["instead", "speed", interval, "as fast with", "memory", *totals, "limited by", "trust"]
-    rows = [
-        [
-            each.name,
-            f"{each.ratio:.3g}",
-            format_interval(each.ratio_low, each.ratio_high),
-            format_percent(each.suffices),
-            _format_memory(each.memory),
-            *(format_number(each.totals[name]) for name in totals),
-            each.limiting,
-            each.trust,
-        ]
-        for each in match.machines
-    ]
-    mix = ", ".join(f"{task} {100 * share:g} %" for task, share in match.mix.items())
-    replaced = ", ".join(filter(None, [match.replaced, _format_memory(match.memory)]))
-    parts = [
-        wrap_text(f"replaces {replaced} with {100 * match.sure:g} %; mix of its time: {mix}", width),
-        render_table(*drop_empty_columns(header, rows), width),
-    ]
-    parts += [wrap_text(f"{each.name}: refused, {each.message}", width) for each in match.refused[:_MAX_REFUSED]]
-    return "\n".join([*parts, *(wrap_text(f"note: {note}", width) for note in match.notes)])
-
-
-def _format_memory(memory: float | None) -> str:
-    return "" if memory is None else f"{format_number(memory)} GB"

@@ -12,7 +12,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 from perfcast.api import (
     Comparison,
     Grid,
-    Match,
     NearestMachines,
     Predictions,
     Ranking,
@@ -139,7 +138,7 @@ def add_operations(suites: Suites) -> Suites:
     return with_them[-1].both
 
 
-Answer = Comparison | Grid | Match | NearestMachines | Predictions | Ranking | Sizing
+Answer = Comparison | Grid | NearestMachines | Predictions | Ranking | Sizing
 _MACHINES = Field(min_length=1, description="Names from GET /fields with values.")
 _DESCRIBED = ("machine", "machines", "measured", "fleet", "onto", "among")
 """Fields that hold machines."""
@@ -242,7 +241,7 @@ class MatchRequest(_MeasuredRequest):
 
     operation = "match"
     machine: MachineRequest
-    among: list[MachineRequest] | Literal["instances"] = Field(INSTANCES, description="Machines, or instances.")
+    among: list[MachineRequest] | Literal["instances"] = Field("instances", description="Machines, or instances.")
     mix: dict[str, float] | str = Field("", description="Share of its time by task, or TASK:SHARE,TASK:SHARE.")
     sure: float = Field(0.9, strict=True, gt=0, lt=1, description="Probability of being as fast.")
     headroom: float = Field(0.0, strict=True, ge=0, lt=1, description="Share of the new machine that stays free.")
@@ -301,7 +300,7 @@ DECISIONS: dict[str, tuple[type[DecisionRequest], type[Any], str]] = {
     "compare": (CompareRequest, Comparison, "Compare machines side by side"),
     "rank": (RankRequest, Ranking, "Rank candidates by score, watts, price, cost and probability"),
     "size": (SizeRequest, Sizing, "Size a fleet: how many machines replace it, and how sure that is"),
-    "match": (MatchRequest, Match, "Find the smallest cloud instances, or machines of a list, that replace one"),
+    "match": (MatchRequest, Sizing, "Find the smallest cloud instances, or machines of a list, that replace one"),
     "similar": (SimilarRequest, NearestMachines, "Find the measured machines that are nearest"),
     "what-if": (WhatIfRequest, Grid, "Predict one machine with some fields varied"),
     "predict-measured": (MeasuredRequest, Predictions, "Predict machines, corrected by own measurements"),
