@@ -180,3 +180,44 @@ def test_facts_before_a_day_have_no_instances(champion, tmp_path):
     raw = {**project().raw, SOURCE: tmp_path}
     facts = champion.rules.typical_values.read_entity_facts(raw, [], as_of=np.datetime64("2020-01-01"))
     assert "x1.large" not in facts.index
+
+
+MACHINE = {"processor": "Xeon Gold 6148", "chips": 1, "memory": "24 GB"}
+
+
+def test_match_is_the_smallest_instance_that_is_fast_and_has_the_memory(champion):
+    matched = champion.match(MACHINE, mix="int_rate", sure=0.5)
+    first = matched.targets[0]
+    assert first.needed == 1
+    assert first.totals["memory (GB)"] >= 24
+    assert max(first.needs.values()) <= 1
+    rooms = [1 / min(each.needs.values()) for each in matched.targets]
+    assert rooms == sorted(rooms)
+    assert first.limiting in ("speed", "memory")
+
+
+def test_match_does_not_hang_on_the_order_of_a_list_and_agrees_with_the_sizing(champion):
+    among = [{"processor": "Xeon Gold 6148", "chips": 1, "memory": f"{size} GB"} for size in (512, 16, 48, 96)]
+    matched = champion.match(MACHINE, among=among, mix="int_rate", sure=0.5)
+    assert [each.totals["memory (GB)"] for each in matched.targets] == [48, 96, 512]
+    sized = champion.size({**MACHINE, "count": 1}, among[2], mix="int_rate", sure=0.5).targets[0]
+    assert sized.ratio == pytest.approx(matched.targets[0].ratio, rel=1e-3)
+    assert sized.needs["memory"] == matched.targets[0].needs["memory"] == 0.5
+
+
+def test_nothing_that_replaces_is_one_line(champion):
+    with pytest.raises(UserError, match="one of the list must replace machine 1"):
+        champion.match({**MACHINE, "memory": "512 GB"}, among=[MACHINE], mix="int_rate")
+
+
+def test_fleet_of_instances_has_their_memory(champion):
+    sizing = champion.size({"processor": "x7.large", "count": 3}, {**MACHINE, "memory": "32 GB"}, mix="int_rate")
+    assert sizing.targets[0].needs["memory"] == 3
+    assert "counted: speed, memory" in sizing.notes
+
+
+def test_name_that_begins_as_a_number_of_units_is_a_name(champion):
+    parsed = champion.fields.parse({"processor": "12xcpu-48gb"}, "the machine").cells
+    assert parsed == {"cpu_model": "12xcpu-48gb"}
+    parsed = champion.fields.parse({"processor": "2xEPYC 7742"}, "the machine").cells
+    assert parsed == {"cpu_model": "EPYC 7742", "chips": 2.0}
