@@ -269,6 +269,7 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "structure_shares": partial(study, "structure_shares"),
     "learners": partial(study, "learners"),
     "fleet_pairs": partial(study, "fleet_pairs"),
+    "fleet_memory": partial(study, "fleet_memory"),
     "power_errors": partial(study, "power_errors"),
     "accelerators": partial(study, "accelerators"),
     "accelerators_energy": partial(study, "accelerators_energy"),

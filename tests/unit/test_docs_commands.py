@@ -169,7 +169,7 @@ def test_paths_exist_and_sources_and_splits_of_the_experiment_are_documented():
         assert any(f"`{name}`" in text for text in TEXT.values()), name
 
 
-EXECUTED = {"predict", "rank", "what-if", "similar", "compare", "size", "sources"}
+EXECUTED = {"predict", "rank", "what-if", "similar", "compare", "size", "match", "factors", "sources"}
 """Commands of perfcast that are executed with all their documented arguments."""
 
 PARSED = {"serve", "mcp", "measure", "doctor", "pipeline", "update", "champion"}
@@ -204,8 +204,8 @@ def add_instances(folder: Path, listed: Path) -> None:
     """Copy the generated champion, with generated facts of the instances that the pages name."""
     pattern = r"[a-z]\d\w*\.\w+large|n2-standard-32|Standard_D8s_v5"
     names = {name for text in TEXT.values() for name in re.findall(pattern, text)}
-    lines = ["instance_type,vcpus,cpu_model,family,threads_per_core,other_families"]
-    lines += [f"{name},8,xeon gold 6148,,2,Milan" for name in sorted(names)]
+    lines = ["instance_type,vcpus,cpu_model,family,threads_per_core,other_families,memory_gb"]
+    lines += [f"{name},160,xeon gold 6148,,2,Milan,512" for name in sorted(names)]
     (listed / "cloud_instances.csv").write_text("\n".join(lines))
     shutil.copytree(project().folder, folder)
     measured = project().champion.reference_data.measured

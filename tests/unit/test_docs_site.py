@@ -246,6 +246,5 @@ def test_every_command_of_the_page_on_fleets_has_its_output(load) -> None:
     load("example_outputs").paste(
         (PROJECT / "docs/size.md").read_text(encoding="utf-8"), lambda text: commands.append(text) or ""
     )
-    assert len(commands) >= 3
-    assert all("perfcast size" in each for each in commands)
-    assert any("Standard_D8s_v5" in each for each in commands)
+    assert ["perfcast size" in each for each in commands] == [True, False]
+    assert "perfcast match" in commands[1]

@@ -1,10 +1,10 @@
-"""Write ratios to a baseline, watts and facts of every CPU model, as one table.
+"""Write ratios, watts and facts of every CPU model as one table.
 
 `--format` writes the columns that tools of carbon accounting read.
 
 Examples:
     perfcast factors --baseline 'Xeon Gold 6148' --out factors.csv
-    perfcast factors --baseline 'Xeon Gold 6148' --format codecarbon --out cpu_power.csv
+    perfcast factors --baseline 'EPYC 7742' --format codecarbon --out cpu.csv
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import argparse
 
 from perfcast.cli import asking
 from perfcast.cli.arguments import add_shared
-from perfcast.decisions.factors import FORMATS
+
+FORMATS = ("table", "codecarbon", "boavizta", "ccf")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--baseline", required=True, metavar="NAME", help="the CPU model whose factors are 1")
-    parser.add_argument("--format", choices=[*FORMATS], default="table", help="columns of the table")
+    parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="columns of the table")
     add_shared(parser, "--out", out="the .csv file to write")
     asking.add_champion(parser)
     asking.add_prediction(parser)

@@ -1,4 +1,4 @@
-"""Find the smallest cloud instances, or machines of a list, that replace a machine.
+"""Find the smallest instances, or machines, that replace a machine.
 
 Examples:
     perfcast match --processor 'Xeon Gold 6148' --chips 2 --memory '384 GB'
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
         raise UserError("one machine is matched", f"there are {len(entries)}", "keep one of them")
     among = None if options.among == INSTANCES else asking.read_file(options.among, champion)
     measured = asking.read_user_measurements(options, entries, Suites(champion))
-    found = find_match(entries[0], among, champion, request, chosen, count=options.count, measured=measured)
-    counted = f"{asking.count_words(len(found.targets), 'machine')} found"
-    total = len(found.targets) + len(found.refused)
-    return asking.finish(options, found, format_sizing, counted, level=chosen.level, total=total)
+    sizing = find_match(entries[0], among, champion, request, chosen, count=options.count, measured=measured)
+    counted = f"{asking.count_words(len(sizing.targets), 'machine')} found"
+    total = len(sizing.targets) + len(sizing.refused)
+    return asking.finish(options, sizing, format_sizing, counted, level=chosen.level, total=total)

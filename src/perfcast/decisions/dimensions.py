@@ -16,7 +16,7 @@ _UNITS = {MEMORY: "GB", DISK: "GB", NETWORK: "Gbit/s"}
 
 
 class Amounts(NamedTuple):
-    """What a machine has: `known` by dimension; `is_typical` is whether its memory is that of typical machines.
+    """Amounts that a machine has: `known` by dimension; `is_typical` is whether its memory is that of typical machines.
 
     Units: `memory` GB (a power of two), `disk` GB, `network` Gbit/s.
     """
@@ -26,7 +26,7 @@ class Amounts(NamedTuple):
 
 
 class Held(NamedTuple):
-    """How many `machines` of a target, no whole number, have what a fleet has; one has `amount`."""
+    """Number of `machines` of a target, not rounded, that have what a fleet has; one of them has `amount`."""
 
     machines: float
     amount: float
@@ -74,15 +74,15 @@ def count_machines(fleet: Sequence[tuple[int, Amounts]], target: Amounts, name: 
 def name_totals(held: Mapping[str, Held], count: int | None = None) -> dict[str, float]:
     """Return what a number of a target has in total, without one what the fleet has, by dimension with its unit."""
     counts = {name: each.machines if count is None else count for name, each in held.items()}
-    return {f"{name} ({_UNITS[name]})": counts[name] * each.amount for name, each in held.items()}
+    return {f"{_UNITS[name]} of {name}": counts[name] * each.amount for name, each in held.items()}
 
 
-def describe_dimensions(machines: Sequence[Amounts], typical: Mapping[str, int]) -> str:
-    """Return which dimensions count. Args: `typical` has the numbers that typical memory would need, by target."""
-    assumed = sum(each.is_typical for each in machines)
-    numbers = ", ".join(f"{count} x {name}" for name, count in typical.items())
-    if numbers and assumed == len(machines):
+def describe_dimensions(machines: Sequence[Amounts], assumed: Sequence[int]) -> str:
+    """Return which dimensions count. Args: `assumed` has what typical memory would need, where nobody states any."""
+    if assumed:
+        numbers = ", ".join(map(str, assumed))
         return f"memory is not counted, since no machine states it; that of typical machines would need {numbers}"
+    count = sum(each.is_typical for each in machines)
     known = [name for name in _UNITS if any(name in each.known for each in machines)]
     counted = f"counted: {', '.join([SPEED, *known])}"
-    return f"{counted}; {assumed} of {len(machines)} rows and targets have typical memory" if assumed else counted
+    return f"{counted}; {count} of {len(machines)} rows and targets have typical memory" if count else counted

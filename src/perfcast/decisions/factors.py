@@ -67,18 +67,18 @@ def list_factors(baseline: str, suites: Suites, options: PredictOptions) -> pd.D
     shown, facts = first.rules.presentation, first.reference_data.entity_facts
     if not shown.fact_columns:
         raise UserError("factors must be those of CPU models", f"{first.dataset} has none")
-    own = first.entity_names.find(baseline).key
+    key = first.entity_names.find(baseline).key
     known = facts[list(shown.fact_columns.values())].set_axis([*shown.fact_columns], axis=1)
     known = known[~known.index.isin(list_instances(first))]
     for name in known.select_dtypes("datetime"):
         known[name] = known[name].dt.strftime("%Y-%m-%d")
-    if own not in known.index:
+    if key not in known.index:
         raise UserError("the baseline must be a known CPU model", f"it is {baseline[:60]!r}", "see perfcast similar")
-    others = [name for name in known.index if name != own]
+    others = [name for name in known.index if name != key]
     unit: dict[str, object] = {str(first.rules.typical_values.enumerated): 1}
     rows: dict[str, dict[str, Any]] = {}
     for start in range(0, len(others), _BATCH):
-        names = [own, *others[start : start + _BATCH]]
+        names = [key, *others[start : start + _BATCH]]
         placed = [make_entry(place, name, {first.named_field: name, **unit}) for place, name in enumerate(names)]
         for champion in suites:
             for place, row in _compare(placed, champion, options).items():

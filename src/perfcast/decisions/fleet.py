@@ -277,20 +277,20 @@ def _count_exact(
     """
     held = [read_amounts(row.entry, row.candidate, facts[row.place], champion) for row in (*rows, *targets)]
     of_fleet = list(zip((row.count for row in rows), held, strict=False))
-    counted, refused, typical = list[tuple[_Row, dict[str, Held]]](), list[RefusedCandidate](), dict[str, int]()
+    counted, refused, assumed = list[tuple[_Row, dict[str, Held]]](), list[RefusedCandidate](), list[int]()
     for target, amounts in zip(targets, held[len(rows) :], strict=True):
         try:
             exact = count_machines(of_fleet, amounts, target.entry.label)
         except UserError as error:
             refused.append(_refuse(target.entry, str(error)))
             continue
-        # what nobody states is told, but limits nothing
+        # memory that nobody states limits nothing, but a note has its number
         if MEMORY in exact and all(each.is_typical for each in held):
-            typical[target.entry.label] = math.ceil(exact.pop(MEMORY).machines * request.factor) + request.spare
+            assumed.append(math.ceil(exact.pop(MEMORY).machines * request.factor) + request.spare)
         counted.append((target, exact))
     if not counted:
         raise UserError("a fleet must have a target that can be used", refused[0].message)
-    return counted, refused, describe_dimensions(held, typical)
+    return counted, refused, describe_dimensions(held, assumed)
 
 
 class _Sizer:

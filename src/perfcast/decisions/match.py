@@ -57,18 +57,18 @@ def find_match(
         hosts = champion.reference_data.entity_facts.drop(columns=champion.rules.presentation.instance_memory)
         memory = memory[~hosts.loc[memory.index].duplicated()]
         listed, rooms = _name_machines(memory.index, champion), (memory / max(needed, _ROUNDING)).tolist()
-    found, refused = list[SizedTarget](), list[RefusedCandidate]()
+    matches, refused = list[SizedTarget](), list[RefusedCandidate]()
     for start in range(0, len(listed), _BATCH):
         # later instances have more memory than enough smaller ones have too much of anything
-        if len(found) == count and rooms[start] > _find_room(found[-1]):
+        if len(matches) == count and rooms[start] > _find_room(matches[-1]):
             break
         sizing = size(listed[start : start + _BATCH])
         refused += sizing.refused
-        found = sorted([*found, *(each for each in sizing.targets if each.needed == 1)], key=_find_room)[:count]
-    if not found:
+        matches = sorted([*matches, *(each for each in sizing.targets if each.needed == 1)], key=_find_room)[:count]
+    if not matches:
         fact = f"none of {len(listed)} does with {100 * request.sure:g} %"
         raise UserError(f"one of the list must replace {entry.label}", fact, "lower --sure, or add larger ones")
-    return replace(sizing, targets=tuple(found), refused=tuple(refused))
+    return replace(sizing, targets=tuple(matches), refused=tuple(refused))
 
 
 def _name_machines(names: Iterable[str], champion: Champion) -> list[MachineEntry]:

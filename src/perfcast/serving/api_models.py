@@ -300,7 +300,7 @@ DECISIONS: dict[str, tuple[type[DecisionRequest], type[Any], str]] = {
     "compare": (CompareRequest, Comparison, "Compare machines side by side"),
     "rank": (RankRequest, Ranking, "Rank candidates by score, watts, price, cost and probability"),
     "size": (SizeRequest, Sizing, "Size a fleet: how many machines replace it, and how sure that is"),
-    "match": (MatchRequest, Sizing, "Find the smallest cloud instances, or machines of a list, that replace one"),
+    "match": (MatchRequest, Sizing, "Find the smallest instances, or machines of a list, that replace a machine"),
     "similar": (SimilarRequest, NearestMachines, "Find the measured machines that are nearest"),
     "what-if": (WhatIfRequest, Grid, "Predict one machine with some fields varied"),
     "predict-measured": (MeasuredRequest, Predictions, "Predict machines, corrected by own measurements"),

@@ -29,7 +29,7 @@ def test_number_is_the_largest_of_all_dimensions_and_the_limiting_one_is_named(c
     }
     assert target.needs["speed"] < 20
     assert (target.limiting, target.needed, target.low, target.high) == ("memory", 20, 20, 20)
-    assert target.totals["memory (GB)"] == 20 * 384
+    assert target.totals["GB of memory"] == 20 * 384
     assert not target.narrowed_by, "scores do not narrow what memory decides"
     assert target.load < 0.5, "the load is that of the work, not of the memory"
 

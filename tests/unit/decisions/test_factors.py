@@ -10,6 +10,7 @@ import pytest
 from champion_project import project
 
 import perfcast
+from perfcast.cli import factors as cli
 from perfcast.cli.main import main
 from perfcast.decisions.factors import FORMATS, LICENSE, arrange_factors, list_factors
 from perfcast.inference.options import PredictOptions
@@ -59,7 +60,8 @@ def test_intervals_hold_their_middle_and_rows_say_what_they_rest_on(table):
 
 
 def test_columns_are_those_that_the_readers_of_tools_take(table):
-    """What these read was seen in codecarbon 3.3.2, boaviztapi 2.5.0 and the coefficients of CCF."""
+    """The readers are those of codecarbon 3.3.2, boaviztapi 2.5.0 and the coefficients of CCF."""
+    assert tuple(FORMATS) == cli.FORMATS
     read = {form: pd.read_csv(io.StringIO(arrange_factors(table, form).to_csv(index=False))) for form in FORMATS}
     names, watts = read["codecarbon"]["Name"], read["codecarbon"]["TDP"]
     assert names.is_unique
@@ -68,8 +70,8 @@ def test_columns_are_those_that_the_readers_of_tools_take(table):
     boavizta = read["boavizta"]
     assert [*boavizta][:3] == ["name", "code_name", "generation"]
     assert {"manufacturer", "model_range", "total_die_size", "total_die_size_source"} < {*boavizta}
-    own = boavizta[boavizta["name"] == "Intel Xeon Gold 6148"].iloc[0]
-    assert [own[name] for name in ("manufacturer", "model_range", "tdp", "cores", "threads")] == [
+    listed = boavizta[boavizta["name"] == "Intel Xeon Gold 6148"].iloc[0]
+    assert [listed[name] for name in ("manufacturer", "model_range", "tdp", "cores", "threads")] == [
         "Intel",
         "Xeon Gold",
         150,

@@ -123,6 +123,7 @@ def test_openapi_lists_every_route_with_existing_models(server):
         "/compare",
         "/rank",
         "/size",
+        "/match",
         "/similar",
         "/what-if",
         "/predict-measured",

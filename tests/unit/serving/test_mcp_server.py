@@ -35,6 +35,7 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "compare": {"machines": [MACHINE, OTHER]},
     "rank": {"machines": [MACHINE, OTHER], "by": "score"},
     "size": {"fleet": [{**OTHER, "count": 10}], "onto": [MACHINE], "mix": {"int_rate": 1.0}},
+    "match": {"machine": OTHER, "among": [MACHINE], "mix": "int_rate"},
     "similar": {"machines": [MACHINE], "count": 2},
 }
 

@@ -42,7 +42,7 @@ function thousands(value) {
 function createTargets({ targets, level, options }) {
   const totals = [...new Set(targets.flatMap((target) => Object.keys(target.totals)))];
   const interval = `${share(level)} interval`;
-  const header = ["onto", `needed (${share(options.sure)})`, interval, "for each new one", interval, ...totals, "watts", "watts from", "load", "MWh a year", interval, "t CO2 a year", "cost a year", "scores", "trust"];
+  const header = ["onto", `needed (${share(options.sure)})`, interval, "for each new one", interval, ...totals, "watts", "watts from", "load", "MWh a year", interval, "t CO2 a year", "cost a year", "limited by", "scores", "trust"];
   const rows = targets.map((each) => [
     each.name,
     show(each.needed),
@@ -57,6 +57,7 @@ function createTargets({ targets, level, options }) {
     each.energy === null ? "" : showInterval(each.energy_low / 1000, each.energy_high / 1000),
     thousands(each.carbon),
     show(each.cost),
+    Object.keys(each.needs).length > 1 ? each.limiting : "",
     each.measured,
     each.trust,
   ]);
@@ -71,13 +72,15 @@ function createTarget(target, sure, width) {
   const near = [counts.findLast(({ count }) => count < needed), ...counts.filter(({ count }) => count === needed), counts.find(({ count }) => count > needed)].filter(Boolean);
   const chances = `${near.map((each) => `${show(each.count)} with ${formatPercent(each.suffices)}`).join(", ")} ${needed === 1 ? "suffices" : "suffice"}`;
   const speedups = Object.entries(target.speedups).map(([task, value]) => `${task} ${value.toFixed(2)}`);
+  const dimensions = Object.entries(target.needs).map(([name, value]) => `${name} ${show(value)}`);
+  const limits = dimensions.length > 1 ? [`${target.limiting} runs out first; machines needed for ${dimensions.join(", ")}`] : [];
   const known = target.narrowed_by.map((each) => `its number if the scores of ${each.machine} were known: ${each.low} to ${each.high}, ${Math.round(100 * each.width)} % of the width`);
   return createElement(
     "div",
     {},
     drawSteps(counts, width, `${target.name}: ${needed} needed, interval ${target.low} to ${target.high}; ${chances}`, { needed, sure }),
     createElement("p", {}, `${chances}; scores over the fleet's: ${speedups.join(", ")}`),
-    createElement("ul", {}, ...[...known, ...target.notes].map((line) => createElement("li", {}, line))),
+    createElement("ul", {}, ...[...limits, ...known, ...target.notes].map((line) => createElement("li", {}, line))),
   );
 }
 
@@ -92,10 +95,11 @@ function showSizing(answer) {
   const { targets, options } = answer;
   const mix = Object.entries(answer.mix).map(([task, value]) => `${task} ${share(value)}`);
   const machines = `${answer.machines.toLocaleString("en")} ${answer.machines === 1 ? "machine" : "machines"}`;
+  const today = answer.energy === null ? "" : `; today ${thousands(answer.energy)} MWh a year, ${showInterval(answer.energy_low / 1000, answer.energy_high / 1000)}`;
   const steps = targets.flatMap((target) => target.counts.map((each) => [target.name, show(each.count), formatPercent(each.suffices)]));
   const shares = answer.drivers.map((each) => [each.machine, show(each.count), formatPercent(each.share), each.measured]);
   output.replaceChildren(
-    createElement("p", {}, `Fleet: ${machines}; mix of its time: ${mix.join(", ")}. All numbers are ${answer.kind}.`),
+    createElement("p", {}, `Fleet: ${machines}${today}; mix of its time: ${mix.join(", ")}. All numbers are ${answer.kind}.`),
     createTargets(answer),
     ...createRefused(answer.refused),
     createElement("h3", {}, "Probability that a number suffices"),
