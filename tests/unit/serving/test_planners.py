@@ -47,10 +47,10 @@ PLANNED = {
 
 @pytest.mark.parametrize("question", PLANNED)
 def test_planners_have_one_answer_at_every_door(question, tmp_path, capsys):
-    operation, asked = PLANNED[question]
+    operation, arguments = PLANNED[question]
     champion = perfcast.load_champion(project().folder)
-    listed = {name: value for name, value in asked.items() if name in ("fleet", "onto", "machine", "among")}
-    others = {name: value for name, value in asked.items() if name not in listed}
+    listed = {name: value for name, value in arguments.items() if name in ("fleet", "onto", "machine", "among")}
+    others = {name: value for name, value in arguments.items() if name not in listed}
     answer = getattr(champion, operation)(**listed, **others).to_dict()
     expected = json.loads(json.dumps(answer["targets"]))
     words = [word for name, value in others.items() for word in (f"--{name}", str(value))]
@@ -62,7 +62,7 @@ def test_planners_have_one_answer_at_every_door(question, tmp_path, capsys):
     assert main([*command, "--results", str(project().results)]) == 0
     answers = {"command": json.loads(capsys.readouterr().out)}
     with served(Suites(project().champion)) as url:
-        answers["HTTP"] = request(f"{url}/{operation}", asked).json()
-    answers["MCP"] = ask_assistant(operation, asked)
+        answers["HTTP"] = request(f"{url}/{operation}", arguments).json()
+    answers["MCP"] = ask_assistant(operation, arguments)
     for door, answer in answers.items():
         assert answer["targets"] == expected, door

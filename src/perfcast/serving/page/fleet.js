@@ -42,10 +42,11 @@ function thousands(value) {
 function createTargets({ targets, level, options }) {
   const totals = [...new Set(targets.flatMap((target) => Object.keys(target.totals)))];
   const interval = `${share(level)} interval`;
-  const header = ["onto", `needed (${share(options.sure)})`, interval, "for each new one", interval, ...totals, "watts", "watts from", "load", "MWh a year", interval, "t CO2 a year", "cost a year", "limited by", "scores", "trust"];
+  const header = ["onto", `needed (${share(options.sure)})`, "limited by", interval, "for each new one", interval, ...totals, "watts", "watts from", "load", "MWh a year", interval, "t CO2 a year", "cost a year", "scores", "trust"];
   const rows = targets.map((each) => [
     each.name,
     show(each.needed),
+    Object.keys(each.needs).length > 1 ? each.limiting : "",
     showInterval(each.low, each.high),
     show(each.ratio),
     showInterval(each.ratio_low, each.ratio_high),
@@ -57,7 +58,6 @@ function createTargets({ targets, level, options }) {
     each.energy === null ? "" : showInterval(each.energy_low / 1000, each.energy_high / 1000),
     thousands(each.carbon),
     show(each.cost),
-    Object.keys(each.needs).length > 1 ? each.limiting : "",
     each.measured,
     each.trust,
   ]);
