@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import pandas as pd
 
 from perfcast.decisions.criteria import Candidate
 from perfcast.inference.champion import Champion
@@ -46,14 +48,14 @@ def read_amounts(entry: MachineEntry, offer: Candidate, facts: Candidate, champi
     memory, is_typical = math.prod(facts.cells[name] for name in columns), cells.keys().isdisjoint(columns)
     if is_typical:
         listed = list_instances(champion).get(champion.entity_names.find(str(cells.get(champion.entity))).key)
-        memory, is_typical = listed or memory, listed is None
+        memory, is_typical = (memory, True) if listed is None else (float(listed), False)
     return Amounts(known if math.isnan(memory) else {MEMORY: memory, **known}, is_typical)
 
 
-def list_instances(champion: Champion) -> dict[Any, float]:
-    """Return the memory of every cloud instance that the champion knows. Units: GB."""
+def list_instances(champion: Champion) -> pd.Series:
+    """Return the memory of every cloud instance that the champion knows, by name. Units: GB."""
     facts, column = champion.reference_data.entity_facts, champion.rules.presentation.instance_memory
-    return dict(facts[column].dropna()) if column in facts else {}
+    return facts[column].dropna() if column in facts else pd.Series(dtype=float)
 
 
 def count_machines(fleet: Sequence[tuple[int, Amounts]], target: Amounts, name: str) -> dict[str, Held]:

@@ -69,7 +69,7 @@ def list_factors(baseline: str, suites: Suites, options: PredictOptions) -> pd.D
         raise UserError("factors must be those of CPU models", f"{first.dataset} has none")
     key = first.entity_names.find(baseline).key
     known = facts[list(shown.fact_columns.values())].set_axis([*shown.fact_columns], axis=1)
-    known = known[~known.index.isin(list_instances(first))]
+    known = known[~known.index.isin(list_instances(first).index)]
     for name in known.select_dtypes("datetime"):
         known[name] = known[name].dt.strftime("%Y-%m-%d")
     if key not in known.index:

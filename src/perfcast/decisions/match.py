@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-import pandas as pd
-
 from perfcast.decisions.criteria import RefusedCandidate
 from perfcast.decisions.dimensions import MEMORY, list_instances
 from perfcast.decisions.fleet import SizedTarget, Sizing, size_fleet
@@ -21,7 +19,7 @@ from perfcast.inference.suites import Measured
 from perfcast.utils.errors import UserError
 
 INSTANCES = "instances"
-_BATCH = 100
+_BATCH = 50
 """Machines that are sized together."""
 _ROUNDING = 1e-9
 
@@ -48,7 +46,7 @@ def find_match(
 
     listed, rooms = list(among or ()), [0.0] * len(among or ())
     if among is None:
-        memory = pd.Series(list_instances(champion), dtype=float).sort_values(kind="stable")
+        memory = list_instances(champion).sort_values(kind="stable")
         if memory.empty:
             raise UserError("instances must be known", "this champion knows none", "name a file with --among")
         needed = size(_name_machines(memory.index[-1:], champion)).targets[0].needs.get(MEMORY, 0.0) * memory.iloc[-1]
