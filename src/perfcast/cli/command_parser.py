@@ -30,6 +30,7 @@ COMMANDS = tuple(sorted({*_ASK, *_RUN, *(words[0] for words in _OF_DOMAINS if le
 MEMBERS: dict[str, tuple[str, ...]] = {"new": tuple(new.KINDS), "pipeline": STAGES}
 """Family, a command that consists of commands -> these."""
 MEMBERS["champion"] = ("export",)
+MEMBERS["task"] = ("export", "score")
 for _family, *_member in _OF_DOMAINS:
     if _member:
         MEMBERS[_family] = (*MEMBERS.get(_family, ()), *_member)

@@ -101,7 +101,8 @@ class Scored:
 
     Shapes: arrays of n rows. `target` and `cluster` are codes from 0; R2 and the rank metrics compare scores of
     one target only, since different targets may have different scales. `half` is the half-width of the interval in
-    logarithms; NaN for any row: there are no intervals.
+    logarithms; NaN for any row: there are no intervals. `center` is the geometric middle of the interval, the
+    prediction itself where it is None.
     `level` is that of the intervals. Scores that are shares have errors in points too.
     """
 
@@ -112,6 +113,7 @@ class Scored:
     half: np.ndarray
     level: float
     are_shares: bool = False
+    center: np.ndarray | None = None
 
     @property
     def errors(self) -> np.ndarray:
@@ -135,11 +137,13 @@ def score(scored: Scored, weights: np.ndarray) -> tuple[dict[str, float], dict[s
     metrics move by the first-order term of their influence functions, which agrees to O(1/n). A resample in which a
     task has no row is NaN. Shapes: weights (resamples, clusters) -> draws (resamples,) per metric.
     """
-    outside = np.abs(np.log(scored.predicted / scored.measured)) - scored.half
+    center = scored.predicted if scored.center is None else scored.center
+    outside = np.abs(np.log(center / scored.measured)) - scored.half
+    width = interval_width(scored.half) * (center / scored.predicted)
     winkler = 100 * (2 * scored.half + 2 / (1 - scored.level) * np.maximum(outside, 0))
     inside = np.where(np.isnan(scored.half), np.nan, 100.0 * (outside <= 0))
     means = {"mape": scored.errors, "coverage": inside, "interval_score": winkler}
-    quantiles = [(scored.errors, {"medape": 0.5, "p90": 0.9}), (interval_width(scored.half), {"width": 0.5})]
+    quantiles = [(scored.errors, {"medape": 0.5, "p90": 0.9}), (width, {"width": 0.5})]
     if scored.are_shares:
         means["mae"] = scored.points
         quantiles.append((scored.points, {"medae": 0.5}))

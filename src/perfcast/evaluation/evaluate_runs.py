@@ -23,6 +23,7 @@ from perfcast.evaluation.error_metrics import (
 )
 from perfcast.evaluation.evaluation_tables import AVERAGE, BASELINE, Evaluation
 from perfcast.evaluation.run_predictions import (
+    CENTER,
     DISSIMILAR_GROUP,
     HALF_WIDTH,
     IN_DOMAIN_SCORE,
@@ -145,16 +146,18 @@ def compute_metrics(
 ) -> Result:
     """Return the metrics of one predictor per task, and their average over tasks.
 
-    Shapes: `frame` as `with_intervals` returns it, `weights` (resamples, len(entities)) as `draw_weights`;
+    Shapes: `frame` as `with_intervals` returns it, with the column CENTER where intervals are not centered on the
+    prediction in logarithms; `weights` (resamples, len(entities)) as `draw_weights`;
     `level` is that of its intervals. Scores that are shares have the metrics in points too.
     """
     metrics = (*POINTS, *METRICS) if are_shares else METRICS
+    columns = {**_SCORED, "center": CENTER} if CENTER in frame else _SCORED
     frame = frame.assign(cluster=entities.get_indexer(pd.Index(frame["entity"])), code=pd.factorize(frame["target"])[0])
     tasks: dict[str, dict[str, MetricDraws]] = {}
     counts: dict[str, dict[str, int]] = {}
     for task, part in frame.groupby("task", sort=True):
         groups = (group for _, group in part.groupby("seed", sort=True))
-        arrays = ({name: group[column].to_numpy() for name, column in _SCORED.items()} for group in groups)
+        arrays = ({name: group[column].to_numpy() for name, column in columns.items()} for group in groups)
         seeds = [score(Scored(**each, level=level, are_shares=are_shares), weights) for each in arrays]
         tasks[str(task)] = {}
         for metric in metrics:

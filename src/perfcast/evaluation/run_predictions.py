@@ -117,6 +117,8 @@ def attach_slices(frame: pd.DataFrame, slices: pd.DataFrame) -> pd.DataFrame:
     return joined
 
 
+CENTER = "center"
+"""Column with the geometric middle of an interval that is not centered on the prediction."""
 HALF_WIDTH = "half_width"
 IN_DOMAIN_SCORE = "in_domain_score"
 DISSIMILAR_GROUP = "least_similar_group"

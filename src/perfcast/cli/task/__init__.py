@@ -1,0 +1,1 @@
+"""Give the protocol to tools outside, and score their predictions."""
