@@ -20,6 +20,8 @@ from perfcast.config.conf_files import read_conf
 from perfcast.config.dataset_conf import DatasetConf, read_dataset
 from perfcast.data.standardized import Standardized
 from perfcast.experiment.fitting import evaluated_rows, measured_rows
+from perfcast.experiment.forecast_scores import GATE, list_scores, summarize_scores
+from perfcast.experiment.ledger import FOLDER, list_ledger
 from perfcast.experiment.rolling import find_later_errors, save_known_errors
 from perfcast.inference.bridge import Bridge
 from perfcast.inference.champion import Champion
@@ -119,6 +121,7 @@ def update_champion(
         yield f"{_keep(dump, dumps, standardized.rejected, tables, about)}: the dump, and what was rejected of it"
         save_known_errors(folder, known)
         yield f"{write_page(dumps, dataset)}: forecasts of every dump and what was measured"
+        yield from list_ledger(results / FOLDER, table)
         yield f"{folder}: {len(known.errors)} results after training"
 
 
@@ -261,7 +264,7 @@ def _doubt_results(predictions: pd.DataFrame) -> Iterator[str]:
     """Yield a line where more than half of the known set-ups are outside their 99 % interval."""
     gate = predictions["agrees"].dropna()
     if 2 * (outside := int((gate == 0).sum())) > len(gate):
-        yield f"{outside} of {len(gate)} known set-ups lie outside the {100 * _GATE:g} % interval"
+        yield f"{outside} of {len(gate)} known set-ups lie outside the {100 * GATE:g} % interval"
 
 
 def _doubt_moves(moved: int, later: int) -> Iterator[str]:
@@ -271,7 +274,7 @@ def _doubt_moves(moved: int, later: int) -> Iterator[str]:
     """
     from scipy.stats import binom
 
-    allowed = int(binom.ppf(_GATE, later, 1 - LEVEL))
+    allowed = int(binom.ppf(GATE, later, 1 - LEVEL))
     if moved > allowed:
         yield f"{moved} answers moved by more than their interval, where chance allows {allowed}"
 
@@ -294,9 +297,6 @@ def _keep(dump: Path, dumps: Path, rejected: pd.DataFrame, tables: dict[str, pd.
 
 
 PREDICTIONS, PAGE = "predictions.parquet", "forecasts.md"
-_GATE = 0.99
-"""Level of the intervals whose misses, on known set-ups, tell of a change of time."""
-_GROUPS: tuple[list[str], ...] = ([], ["task"], ["month"], ["task", "month"])
 _TITLE = f"""# Forecasts and later results of {{}}
 
 Every section is a dump. The champion forecast its new results before it learned them, from the set-ups that they state;
@@ -318,7 +318,7 @@ def predict_new(champion: Champion, table: Table, is_new: np.ndarray) -> pd.Data
     setup = [task, *table.select(tag=Tag.IDENTITY)]
     new, old = table.frame[is_new & measured_rows(table) & evaluated_rows(table)], table.frame[~is_new]
     base = Bridge(champion, "made", {name: name for name in champion.tasks})
-    made, wide = (base.estimate(new, level) for level in (LEVEL, _GATE))
+    made, wide = (base.estimate(new, level) for level in (LEVEL, GATE))
     measured = new[champion.predictor.targets_[0]]
     agrees = measured.between(wide["made_low"], wide["made_high"]).astype(float)
     is_known = pd.MultiIndex.from_frame(new[setup].astype(str)).isin(pd.MultiIndex.from_frame(old[setup].astype(str)))
@@ -329,48 +329,6 @@ def predict_new(champion: Champion, table: Table, is_new: np.ndarray) -> pd.Data
         frame[name] = made[f"made_{name}"]
     frame["agrees"] = agrees.where(is_known & wide["made_low"].notna())
     return frame.reset_index(drop=True)
-
-
-def summarize_scores(predictions: pd.DataFrame) -> pd.DataFrame:
-    """Return results, entities, MAPE, MedAPE and coverage in % by known and new entities, task and month.
-
-    Results without an estimate are left out. An empty task or month stands for all of them.
-    """
-    made = predictions.dropna(subset="estimate")
-    error = 100 * (made["estimate"] / made["measured"] - 1).abs()
-    inside = 100.0 * made["measured"].between(made["low"], made["high"])
-    made = made.assign(error=error, inside=inside.where(made["low"].notna()))
-    parts = [
-        made.groupby([*keys, "known"]).agg(
-            results=("row", "size"),
-            entities=("entity", "nunique"),
-            mape=("error", "mean"),
-            medape=("error", "median"),
-            coverage=("inside", "mean"),
-        )
-        for keys in _GROUPS
-    ]
-    whole = pd.concat([part.reset_index() for part in parts]).reindex(columns=["task", "month", *_COLUMNS])
-    return whole.fillna({"task": "", "month": ""}).reset_index(drop=True)
-
-
-_COLUMNS = ["known", "results", "entities", "mape", "medape", "coverage"]
-
-
-def list_scores(predictions: pd.DataFrame, entity: str) -> Iterator[str]:
-    """Yield the errors over all tasks and months in words; `entity` names what is known or new."""
-    summary = summarize_scores(predictions)
-    for line in summary[(summary["task"] == "") & (summary["month"] == "")].itertuples():
-        yield (
-            f"{'known' if line.known else 'new'} {entity}s: {line.results} results of {line.entities}, "
-            f"MAPE {line.mape:.1f} %, MedAPE {line.medape:.1f} %, "
-            f"{line.coverage:.0f} % inside their {100 * LEVEL:g} % intervals"
-        )
-    if missing := int(predictions["estimate"].isna().sum()):
-        yield f"{missing} of {len(predictions)} new results have no forecast: nothing is known of their design"
-    gate = predictions["agrees"].dropna()
-    if outside := int((gate == 0).sum()):
-        yield f"{outside} of {len(gate)} known set-ups lie outside the {100 * _GATE:g} % interval: a change of time"
 
 
 def write_page(dumps: Path, dataset: str) -> Path:

@@ -14,7 +14,8 @@ from loopback import Loopback, Page
 
 import perfcast
 from perfcast.cli.main import main
-from perfcast.experiment.update import PREDICTIONS, list_scores, summarize_scores, update_champion
+from perfcast.experiment.forecast_scores import list_scores, summarize_scores
+from perfcast.experiment.update import PREDICTIONS, update_champion
 from perfcast.schema.table_files import read_parquet
 from perfcast.sources.download import DownloadLimits
 from perfcast.utils.errors import UserError

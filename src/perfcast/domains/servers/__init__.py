@@ -15,6 +15,7 @@ DOMAIN = Domain(
         "spec_power": "server_rules.SPEC_POWER",
     },
     shift="predictors.training_shift.TrainingShift",
+    commands=("ledger",),
     leakage_checks=("leakage.ANNOUNCEMENTS", "leakage.FACT_DATES"),
     labels={
         "spec_cpu2017": "SPEC CPU2017",

@@ -1,0 +1,53 @@
+"""Scores of forecasts by known and new entities, task and month."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from perfcast.uncertainty.conformal import LEVEL
+
+GATE = 0.99
+"""Level of the intervals whose misses, on known set-ups, tell of a change of time."""
+COLUMNS = ["known", "results", "entities", "mape", "medape", "coverage"]
+_GROUPS: tuple[list[str], ...] = ([], ["task"], ["month"], ["task", "month"])
+
+
+def summarize_scores(predictions: pd.DataFrame) -> pd.DataFrame:
+    """Return results, entities, MAPE, MedAPE and coverage in % by known and new entities, task and month.
+
+    Results without an estimate are left out. An empty task or month stands for all of them.
+    """
+    made = predictions.dropna(subset="estimate")
+    error = 100 * (made["estimate"] / made["measured"] - 1).abs()
+    inside = 100.0 * made["measured"].between(made["low"], made["high"])
+    made = made.assign(error=error, inside=inside.where(made["low"].notna()))
+    parts = [
+        made.groupby([*keys, "known"]).agg(
+            results=("row", "size"),
+            entities=("entity", "nunique"),
+            mape=("error", "mean"),
+            medape=("error", "median"),
+            coverage=("inside", "mean"),
+        )
+        for keys in _GROUPS
+    ]
+    whole = pd.concat([part.reset_index() for part in parts]).reindex(columns=["task", "month", *COLUMNS])
+    return whole.fillna({"task": "", "month": ""}).reset_index(drop=True)
+
+
+def list_scores(predictions: pd.DataFrame, entity: str) -> Iterator[str]:
+    """Yield the errors over all tasks and months in words; `entity` names what is known or new."""
+    summary = summarize_scores(predictions)
+    for line in summary[(summary["task"] == "") & (summary["month"] == "")].itertuples():
+        yield (
+            f"{'known' if line.known else 'new'} {entity}s: {line.results} results of {line.entities}, "
+            f"MAPE {line.mape:.1f} %, MedAPE {line.medape:.1f} %, "
+            f"{line.coverage:.0f} % inside their {100 * LEVEL:g} % intervals"
+        )
+    if missing := int(predictions["estimate"].isna().sum()):
+        yield f"{missing} of {len(predictions)} new results have no forecast: nothing is known of their design"
+    gate = predictions["agrees"].dropna() if "agrees" in predictions else pd.Series(dtype=float)
+    if outside := int((gate == 0).sum()):
+        yield f"{outside} of {len(gate)} known set-ups lie outside the {100 * GATE:g} % interval: a change of time"
