@@ -13,6 +13,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pandas as pd
+from forecast_tables import entry_table, miss_table, peer_table, score_table
 from gpu_tables import gpu_table
 from interference_tables import interference_table, known_table, scenario_table
 from markdown_text import fenced, table
@@ -280,6 +281,10 @@ PARTS: dict[str, Callable[[Path], str]] = {
     "network_learners": partial(study, "network_learners"),
     "attention_structure": partial(study, "attention_structure"),
     "program_structures": partial(study, "program_structures"),
+    "ledger_entries": entry_table,
+    "ledger_scores": score_table,
+    "ledger_misses": miss_table,
+    "peers": peer_table,
     "performance": performance_table,
     "gpu_training": gpu_training_table,
     "scaling_errors": scaling_table,

@@ -120,9 +120,14 @@ def update_champion(
         about = {"origin": origin, "newest": newest, "retrieved": str(date.today()), "frozen": frozen}
         yield f"{_keep(dump, dumps, standardized.rejected, tables, about)}: the dump, and what was rejected of it"
         save_known_errors(folder, known)
-        yield f"{write_page(dumps, dataset)}: forecasts of every dump and what was measured"
-        yield from list_ledger(results / FOLDER, table)
+        yield from _score_forecasts(dumps, results / FOLDER, table)
         yield f"{folder}: {len(known.errors)} results after training"
+
+
+def _score_forecasts(dumps: Path, ledger: Path, table: Table) -> Iterator[str]:
+    """Write the page of all dumps and the scores of the ledger, and yield the latter."""
+    yield f"{write_page(dumps, table.dataset)}: forecasts of every dump and what was measured"
+    yield from list_ledger(ledger, table)
 
 
 def _fetch(live: SourceFile, given: Path | None, folder: Path, limits: DownloadLimits) -> Path:

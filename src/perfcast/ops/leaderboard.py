@@ -12,6 +12,7 @@ import pandas as pd
 from perfcast.config.conf_files import read_yaml
 from perfcast.evaluation import AVERAGE, headline, read_evaluation
 from perfcast.evaluation.evaluate_runs import TABLES
+from perfcast.experiment.ledger import FOLDER, SCORES, read_entries
 from perfcast.schema.metric_names import POINTS
 from perfcast.schema.table_files import content_digest, read_csv, read_parquet, read_table
 from perfcast.splits import split_label, split_version
@@ -193,10 +194,26 @@ def render_readme(project: Path, leaderboards: Path) -> str:
     headline = conf["headline"]
     shown = headline_table(read_headline(leaderboards, headline), headline)
     text = replace_block((project / "README.md").read_text(encoding="utf-8"), "headline", f"\n{shown}\n")
+    text = replace_block(text, "ledger", ledger_line(project / "results" / FOLDER))
     for name, path in conf["outputs"].items():
         output = (project / path).read_text(encoding="utf-8").rstrip()
         text = replace_block(text, name, f"```text\n{output}\n```")
     return text
+
+
+def ledger_line(folder: Path) -> str:
+    """Return the errors of the first entry of the ledger of forecasts in words."""
+    entry = read_entries(folder).iloc[0]
+    scores = read_csv(folder / SCORES, keep_default_na=False)
+    whole = scores[(scores["entry"] == entry["entry"]) & (scores["task"] == "") & (scores["month"] == "")]
+    by_known = whole.set_index("known")
+    new, known = by_known.loc[False], by_known.loc[True]
+    return (
+        f"Trained on results to {entry['until']}, the champion forecasts "
+        f"{int(new['results'] + known['results']):,} later results: "
+        f"{new['mape']:.1f} % off for new CPU models, {known['mape']:.1f} % for known ones. "
+        "The [ledger](docs/studies/forecasts.md) has each by SHA-256, and those of unmeasured processors."
+    )
 
 
 def write_readme(project: Path, leaderboards: Path) -> None:
