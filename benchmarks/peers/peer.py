@@ -1,4 +1,4 @@
-"""What the scripts of peers share: arguments, encoding, inner quantiles, and the file of predictions."""
+"""Code that the scripts of peers share: arguments, encoding, inner quantiles, and the file of predictions."""
 
 from __future__ import annotations
 

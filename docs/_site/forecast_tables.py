@@ -51,7 +51,7 @@ def miss_table(conf: Path) -> str:
 
 
 def peer_table(conf: Path) -> str:
-    """Return the averages of peers and of the project's predictors, on the raw table and on the structure's residual."""
+    """Return the averages of peers and of the project, on the raw table and on the residual of the structure."""
     texts = []
     for name, title in (("peers", "On the raw table"), ("peers_residual", "On the residual of the analytical model")):
         path = conf.parent / "results" / "leaderboard" / f"{name}.csv"

@@ -24,22 +24,22 @@ _FORECAST = ["estimate", "low", "high"]
 _LARGEST = 5
 _MIN_PEERS = 3
 """Other results of a machine below which their median says nothing about one."""
-_STATED, _MOST_NAMED = 0.95, 2
+_STATED, _MAX_NAMED = 0.95, 2
 """Share of rows that state a feature whose absence counts as a reason, and how many of those are named."""
 
 
-def add_entry(folder: Path, entry: str, forecasts: pd.DataFrame, about: dict[str, str]) -> Path:
+def add_entry(folder: Path, entry: str, predictions: pd.DataFrame, about: dict[str, str]) -> Path:
     """Write the forecasts of an entry, and its line in the list of entries; return the file.
 
-    Shapes: forecasts one row per machine and task, with the columns that `find_results` reads.
+    Shapes: predictions one row per machine and task, with the columns that `find_results` reads.
     Raises: UserError when the ledger has the entry: forecasts are not made again.
     """
     path = folder / f"{entry}.csv"
     if path.exists():
         raise UserError("forecasts of the ledger are made once", f"{path} exists", "wait for newer results")
-    _write(forecasts, path)
+    _write(predictions, path)
     entries = read_entries(folder)
-    line = {**about, "entry": entry, "sha256": sha256(path), "forecasts": str(len(forecasts))}
+    line = {**about, "entry": entry, "sha256": sha256(path), "forecasts": str(len(predictions))}
     _write(pd.concat([entries, pd.DataFrame([line])])[ENTRY_COLUMNS], folder / ENTRIES)
     return path
 
@@ -65,7 +65,7 @@ def read_forecasts(folder: Path, entry: str, digest: str) -> pd.DataFrame:
     return read_csv(path, dtype={"row": "str"})
 
 
-def find_results(forecasts: pd.DataFrame, table: Table, until: str) -> pd.DataFrame:
+def find_results(predictions: pd.DataFrame, table: Table, until: str) -> pd.DataFrame:
     """Return the results after a month that have a forecast, with it.
 
     A forecast is of one result where it names its row, else of all results of its machine: equal IDENTITY and TASK.
@@ -76,8 +76,8 @@ def find_results(forecasts: pd.DataFrame, table: Table, until: str) -> pd.DataFr
     is_later = (table.frame[time] > pd.Period(until, freq="M").end_time).to_numpy()
     later = table.frame[is_later & measured_rows(table) & evaluated_rows(table)]
     earlier = table.frame[~is_later]
-    keys = [row] if row in forecasts else [*table.select(tag=Tag.IDENTITY), task]
-    named = later.merge(forecasts[[*dict.fromkeys([*keys, *_FORECAST])]], on=keys)
+    keys = [row] if row in predictions else [*table.select(tag=Tag.IDENTITY), task]
+    named = later.merge(predictions[[*dict.fromkeys([*keys, *_FORECAST])]], on=keys)
     return pd.DataFrame(
         {
             "row": named[row].astype("str"),
@@ -95,18 +95,18 @@ def score_ledger(folder: Path, table: Table) -> Iterator[tuple[str, pd.DataFrame
     """Yield the results of every entry of the table's dataset that has some; write their scores and largest misses."""
     entries = read_entries(folder)
     entries = entries[entries["dataset"] == table.dataset]
-    scores = []
+    summaries = []
     misses = []
     for line in entries.to_dict("records"):
         entry = str(line["entry"])
-        forecasts = read_forecasts(folder, entry, str(line["sha256"]))
-        found = find_results(forecasts, table, str(line["until"]))
-        if found.empty:
+        predictions = read_forecasts(folder, entry, str(line["sha256"]))
+        scores = find_results(predictions, table, str(line["until"]))
+        if scores.empty:
             continue
-        scores.append(summarize_scores(found).assign(entry=entry))
-        misses.append(find_misses(found, table).assign(entry=entry))
-        yield entry, found
-    _replace(folder / SCORES, scores, entries)
+        summaries.append(summarize_scores(scores).assign(entry=entry))
+        misses.append(find_misses(scores, table).assign(entry=entry))
+        yield entry, scores
+    _replace(folder / SCORES, summaries, entries)
     _replace(folder / MISSES, misses, entries)
 
 
@@ -159,6 +159,6 @@ def find_misses(scores: pd.DataFrame, table: Table) -> pd.DataFrame:
             reasons.append(f"the result: {share:+.0f} % from the median of {len(peers)} others of this machine")
             continue
         known = f"known {words}" if miss["known"] else f"{words} without earlier results"
-        missing = [name for name in usual if pd.isna(stated[name])][:_MOST_NAMED]
+        missing = [name for name in usual if pd.isna(stated[name])][:_MAX_NAMED]
         reasons.append(f"{known}; no {', '.join(missing)}" if missing else known)
     return misses.assign(why=reasons)[["machine", "task", "row", "month", "measured", "estimate", "error", "why"]]

@@ -212,7 +212,7 @@ def ledger_line(folder: Path) -> str:
         f"Trained on results to {entry['until']}, the champion forecasts "
         f"{int(new['results'] + known['results']):,} later results: "
         f"{new['mape']:.1f} % off for new CPU models, {known['mape']:.1f} % for known ones. "
-        "The [ledger](docs/studies/forecasts.md) has each by SHA-256, and those of unmeasured processors."
+        "The [ledger](docs/studies/ledger.md) has each by SHA-256, and those of unmeasured processors."
     )
 
 

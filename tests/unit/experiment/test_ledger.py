@@ -32,7 +32,7 @@ def results(*lines: tuple[str, float, str, float]) -> Table:
     return build_table("made", frame, COLUMNS)
 
 
-def forecasts(**estimates: float) -> pd.DataFrame:
+def bets(**estimates: float) -> pd.DataFrame:
     """Return forecasts of machines with one chip."""
     lines = [{"cpu_model": name, "chips": 1, "suite": "rate", "estimate": value} for name, value in estimates.items()]
     return pd.DataFrame(lines).assign(
@@ -44,7 +44,7 @@ OLD = [("old", 1.0, "2024-05", 90.0)] * 30
 
 
 def test_results_after_the_entry_are_scored(tmp_path: Path):
-    add_entry(tmp_path, "made-2024-12", forecasts(new=100, old=90, later=50), ABOUT)
+    add_entry(tmp_path, "made-2024-12", bets(new=100, old=90, later=50), ABOUT)
     assert not list(list_ledger(tmp_path, results(*OLD)))
     table = results(*OLD, ("new", 1.0, "2025-02", 110.0), ("new", 2.0, "2025-02", 210.0), ("old", 1.0, "2025-03", 90.0))
     lines = list(list_ledger(tmp_path, table))
@@ -58,7 +58,7 @@ def test_results_after_the_entry_are_scored(tmp_path: Path):
 
 
 def test_largest_misses_have_a_reason(tmp_path: Path):
-    add_entry(tmp_path, "made-2024-12", forecasts(strange=300, old=90), ABOUT)
+    add_entry(tmp_path, "made-2024-12", bets(strange=300, old=90), ABOUT)
     list(list_ledger(tmp_path, results(*OLD, ("strange", 1.0, "2025-02", 100.0), ("old", 1.0, "2025-02", 45.0))))
     misses = pd.read_csv(tmp_path / MISSES)
     assert misses["error"].tolist() == pytest.approx([200, 100])
@@ -69,9 +69,9 @@ def test_largest_misses_have_a_reason(tmp_path: Path):
 
 
 def test_forecasts_are_made_once_and_an_edit_is_refused(tmp_path: Path):
-    path = add_entry(tmp_path, "made-2024-12", forecasts(new=100), ABOUT)
+    path = add_entry(tmp_path, "made-2024-12", bets(new=100), ABOUT)
     with pytest.raises(UserError, match="made once"):
-        add_entry(tmp_path, "made-2024-12", forecasts(new=110), ABOUT)
+        add_entry(tmp_path, "made-2024-12", bets(new=110), ABOUT)
     path.write_text(path.read_text().replace("100", "110"))
     with pytest.raises(UserError, match="must have the sha256"):
         list(list_ledger(tmp_path, results(*OLD)))

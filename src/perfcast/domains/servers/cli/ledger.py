@@ -5,7 +5,6 @@ made again. `perfcast update` scores it when results come. With --split the
 entry is a run that was trained before the test months of the split.
 
 Examples:
-    perfcast ledger
     perfcast ledger --dataset spec_cpu2026
     perfcast ledger --split forward_2025 --predictor hybrid_trees
 """
@@ -16,13 +15,13 @@ import argparse
 from datetime import date
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
 from perfcast.cli import asking
 from perfcast.cli.arguments import add_project
 from perfcast.utils.errors import UserError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from perfcast.schema.table import Table
 
 _YEARS = 2
@@ -45,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
 
     table = read_table(options.results / "features" / f"{options.dataset}.parquet")
     make = _take_run if options.split else _predict_announced
-    forecasts, about = make(options, table)
+    predictions, about = make(options, table)
     folder = options.results / FOLDER
     about |= {
         "dataset": table.dataset,
@@ -53,8 +52,8 @@ def run(options: argparse.Namespace) -> int:
         "revision": code_digest("perfcast.inference.predict"),
     }
     name = f"{table.dataset}-{about['until']}"
-    path = add_entry(folder, name, forecasts, about)
-    print(f"{path}: {len(forecasts)} forecasts")
+    path = add_entry(folder, name, predictions, about)
+    print(f"{path}: {len(predictions)} forecasts")
     for line in list_ledger(folder, table):
         print(line)
     return 0
@@ -62,6 +61,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _take_run(options: argparse.Namespace, table: Table) -> tuple[pd.DataFrame, dict[str, str]]:
     """Return the predictions of a run, by result, and what tells of it."""
+    import pandas as pd
+
     from perfcast.experiment.task_export import export_run
     from perfcast.schema.table import Tag
     from perfcast.splits import declaration
@@ -106,6 +107,8 @@ def list_unmeasured(table: Table) -> pd.DataFrame:
 
     Shapes: one row per machine, columns cpu_model and chips.
     """
+    import pandas as pd
+
     from perfcast.domains.servers.processors.cpu_models import KNOWN_FROM, read_cpu_models
     from perfcast.schema.table import Tag
 
