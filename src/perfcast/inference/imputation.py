@@ -131,10 +131,10 @@ def hold_equal(machines: ParsedMachines, champion: Champion) -> tuple[ParsedMach
 def tabulate_typical(champion: Champion) -> pd.DataFrame | None:
     """Return the typical machines of the measured entities as a table, see `TypicalMachines`.
 
-    Those of its base are measured as well. None without rules of typical machines.
+    Those of its base are measured as well. None without rules that tell what names a machine, and without any machine.
     """
     deck = champion.joint_deck
-    if deck is None:
+    if deck is None or not deck.rules.keys:
         return None
     entities = champion.measured_entities
     if champion.base is not None:

@@ -67,12 +67,15 @@ class TypicalMachines:
         codes = np.frombuffer(b"".join(self._saved[_ORIGINS]), dtype=np.int8).reshape(len(self._saved), len(names))
         return CompletedMachines(cells, codes)
 
-    def tabulate(self, columns: Sequence[Column], keys: Sequence[str]) -> pd.DataFrame:
-        """Return the machines that were made as a table; one with an assumption in its identity is left out.
+    def tabulate(self, columns: Sequence[Column], keys: Sequence[str]) -> pd.DataFrame | None:
+        """Return the machines that were made as a table, None without any.
 
+        One with an assumption in its identity is left out.
         Args: `columns` are those of machines, `keys` the ones that name a machine, in the order of an identity.
         """
         named = [identity for identity in self.made if len(identity) == len(keys)]
+        if not named:
+            return None
         machines = join_machines([self.made[identity] for identity in named])
         table = Cells(machines.cells, np.arange(len(machines.codes))).to_frame()
         table[_ORIGINS] = [row.tobytes() for row in machines.codes]
