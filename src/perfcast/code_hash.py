@@ -42,22 +42,22 @@ def module_path(module: str) -> Path | None:
     return None
 
 
-def _kept_file(root: Path) -> Path:
+def _stored_file(root: Path) -> Path:
     """Return the file that keeps what was parsed, beside the bytecode and of one version of Python like it."""
     return root / "__pycache__" / f"code_hash.{sys.implementation.cache_tag}.parsed"
 
 
 @cache
-def _kept(root: Path) -> dict[str, list[Any]]:
+def _stored(root: Path) -> dict[str, list[Any]]:
     """Return what earlier processes parsed: state of the file, imported names and hash of the code, by module.
 
     Parsing takes a quarter of a second in every job of a run, and two seconds where jobs are planned.
     """
     try:
-        kept: dict[str, list[Any]] = read_json(_kept_file(root))
+        stored: dict[str, list[Any]] = read_json(_stored_file(root))
     except UserError:
         return {}
-    return kept
+    return stored
 
 
 @cache
@@ -71,12 +71,12 @@ def _parse(module: str) -> tuple[frozenset[str], bytes]:
         return frozenset(), b""
     status = path.stat()
     state = [str(path), status.st_mtime_ns, status.st_size]
-    kept = _kept(_ROOT)
-    if module not in kept or kept[module][0] != state:
+    stored = _stored(_ROOT)
+    if module not in stored or stored[module][0] != state:
         modules, digest = _parse_code(path, module.partition(":")[2])
-        kept[module] = [state, sorted(modules), digest]
+        stored[module] = [state, sorted(modules), digest]
         _changed.add(module)
-    _, modules, digest = kept[module]
+    _, modules, digest = stored[module]
     return frozenset(name for name in modules if module_path(name) is not None), bytes.fromhex(digest)
 
 
@@ -88,7 +88,7 @@ def _keep() -> None:
     """Keep what was parsed, where Python may keep bytecode; without it, the next process parses again."""
     if _changed and not sys.dont_write_bytecode and os.access(_ROOT / "__pycache__", os.W_OK):
         with suppress(OSError):  # such as on a full disk
-            write_json(_kept_file(_ROOT), _kept(_ROOT))
+            write_json(_stored_file(_ROOT), _stored(_ROOT))
     _changed.clear()
 
 

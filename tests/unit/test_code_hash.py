@@ -7,7 +7,7 @@ from perfcast import code_hash
 
 def forget_code():
     """Look at the files again, as the next process does."""
-    for function in (code_hash.module_path, code_hash._parse, code_hash._kept):
+    for function in (code_hash.module_path, code_hash._parse, code_hash._stored):
         function.cache_clear()
 
 
@@ -83,10 +83,10 @@ def test_what_did_not_change_is_parsed_once_on_a_machine(package, monkeypatch):
 def test_damaged_or_unwritable_records_cost_time_alone(package, monkeypatch):
     before = digest()  # no folder of bytecode
     (package / "__pycache__").mkdir()
-    kept = code_hash._kept_file(package)
-    kept.write_text("{")
+    stored = code_hash._stored_file(package)
+    stored.write_text("{")
     assert digest() == before
-    kept.unlink()
+    stored.unlink()
     monkeypatch.setattr("sys.dont_write_bytecode", True)
     assert digest() == before
-    assert not kept.exists()
+    assert not stored.exists()

@@ -50,7 +50,7 @@ def load_champion(folder: Path | str, dataset: str | None = None, power: Path | 
             intervals, bridge = unpacked / INTERVALS, about.get("bridge")
             calibrated = UncertaintyModel.load(intervals) if intervals.is_dir() else None
             index = unpacked / _REFERENCE_DATA
-            typical = index / _TYPICAL
+            table = index / _TYPICAL
             return Champion(
                 about["dataset"],
                 about["predictor"],
@@ -65,7 +65,7 @@ def load_champion(folder: Path | str, dataset: str | None = None, power: Path | 
                 source=about.get("source", ""),
                 retrieved=about.get("retrieved", ""),
                 notice=about.get("notice", ""),
-                saved_typical=read_parquet(typical) if typical.is_file() else None,
+                saved_typical=read_parquet(table) if table.is_file() else None,
             )
         except UserError:
             raise
@@ -114,7 +114,7 @@ def save_champion(
     write_json(folder / "about.json", {SCHEMA_KEY: SCHEMA_VERSION, **about})
     record_digests(folder)
     champion = load_champion(folder)
-    typical = tabulate_typical(champion) if champion.describes_machines else None
-    if typical is not None:
-        typical.to_parquet(folder / _REFERENCE_DATA / _TYPICAL)
+    typical_table = tabulate_typical(champion) if champion.describes_machines else None
+    if typical_table is not None:
+        typical_table.to_parquet(folder / _REFERENCE_DATA / _TYPICAL)
         record_digests(folder)

@@ -23,29 +23,29 @@ def replay(pinned, slowness=1.0):
     end = events[-1][0]
     estimate = TimeLeft(pinned)
     estimate.plan(row["job"] for row in RUN)
-    told = []
+    estimates = []
     for now, is_start, job in events:
         if not is_start:
             estimate.finish(job, now)
             continue
         estimate.start(job, now)
         if (seconds := estimate.seconds(now, 0.0, len(RUN))) is not None:
-            told.append((end - now, seconds))
-    return end, told
+            estimates.append((end - now, seconds))
+    return end, estimates
 
 
 @pytest.mark.parametrize("slowness", [1.0, 3.0])
 def test_the_recorded_run_is_told_within_a_quarter(slowness):
-    end, told = replay(PINNED, slowness)
-    for left, seconds in told:
+    end, estimates = replay(PINNED, slowness)
+    for left, seconds in estimates:
         if left < 0.97 * end:  # the first seconds tell nothing on the speed
             assert abs(seconds - left) < max(0.25 * left, 0.05 * end), (left, seconds)
 
 
 def test_equal_jobs_would_be_told_far_off():
-    """What the pinned seconds are for: long jobs are neither evenly spread nor last."""
-    end, told = replay({})
-    assert max(abs(seconds / left - 1) for left, seconds in told if 0.1 * end < left < 0.9 * end) > 0.5
+    """The pinned seconds are for this: long jobs are neither evenly spread nor last."""
+    end, estimates = replay({})
+    assert max(abs(seconds / left - 1) for left, seconds in estimates if 0.1 * end < left < 0.9 * end) > 0.5
 
 
 def test_a_job_without_a_record_takes_what_its_likes_took():
