@@ -54,7 +54,7 @@ def peer_table(conf: Path) -> str:
     """Return the averages of peers and of the project, on the raw table and on the residual of the structure."""
     texts = []
     for name, title in (("peers", "On the raw table"), ("peers_residual", "On the residual of the analytical model")):
-        path = conf.parent / "results" / "leaderboard" / f"{name}.csv"
+        path = conf.parent / "results" / "leaderboard" / "studies" / f"{name}.csv"
         if not path.is_file():
             continue
         board = pd.read_csv(path)

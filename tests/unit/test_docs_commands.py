@@ -172,7 +172,7 @@ def test_paths_exist_and_sources_and_splits_of_the_experiment_are_documented():
 EXECUTED = {"predict", "rank", "what-if", "similar", "compare", "size", "match", "factors", "sources"}
 """Commands of perfcast that are executed with all their documented arguments."""
 
-PARSED = {"serve", "mcp", "measure", "doctor", "pipeline", "update", "champion"}
+PARSED = {"serve", "mcp", "measure", "doctor", "pipeline", "update", "champion", "ledger", "task"}
 """Commands of perfcast that need a full run, a network or minutes, or that never end."""
 
 OTHERS = {
@@ -196,7 +196,7 @@ OTHERS = {
 """First words of the other commands: tools that other tests run, and the shell's own."""
 
 ADDRESS = "http://127.0.0.1:8000"
-PYTHON_PARSED = ("mlflow",)
+PYTHON_PARSED = ("mlflow", "task")
 """Modules of code that needs a finished run."""
 
 
