@@ -20,7 +20,7 @@ from perfcast.config.conf_files import read_conf
 from perfcast.config.dataset_conf import DatasetConf, read_dataset
 from perfcast.data.standardized import Standardized
 from perfcast.experiment.fitting import evaluated_rows, measured_rows
-from perfcast.experiment.forecast_scores import GATE, list_scores, summarize_scores
+from perfcast.experiment.forecast_scores import GATE, LABEL, list_scores, summarize_labels, summarize_scores
 from perfcast.experiment.ledger import FOLDER, list_ledger
 from perfcast.experiment.rolling import find_later_errors, save_known_errors
 from perfcast.inference.bridge import Bridge
@@ -37,6 +37,7 @@ from perfcast.sources.download import DownloadError, DownloadLimits, download_fi
 from perfcast.sources.locations import present_sources
 from perfcast.sources.source_spec import MANIFEST, SourceFile, parse_source
 from perfcast.uncertainty.conformal import LEVEL
+from perfcast.uncertainty.levels import entity_slices
 from perfcast.utils.errors import UserError, printable
 from perfcast.utils.io import atomic_folder, read_object, sha256, temporary_folder, write_json, write_text
 from perfcast.utils.result_digests import record_digests
@@ -317,7 +318,8 @@ def predict_new(champion: Champion, table: Table, is_new: np.ndarray) -> pd.Data
 
     Shapes: is_new (rows of the table,) bool -> one row per result: row, task, entity, month, `known` where an earlier
     result has the entity, measured, estimate, low, high, and `agrees`: 1 where the 99 % interval holds the result, 0
-    where not, NaN where no earlier result has the set-up. Without a known design estimate and ends are NaN.
+    where not, NaN where no earlier result has the set-up. Without a known design estimate and ends are NaN. Labels are
+    the slices of the entity, such as its vendor, and the columns with the tag LEVEL, such as the compiler.
     """
     row, entity, task, time = map(table.column_of, (Tag.ROW, Tag.ENTITY, Tag.TASK, Tag.TIME))
     setup = [task, *table.select(tag=Tag.IDENTITY)]
@@ -332,6 +334,8 @@ def predict_new(champion: Champion, table: Table, is_new: np.ndarray) -> pd.Data
     frame["measured"] = measured
     for name in ("estimate", "low", "high"):
         frame[name] = made[f"made_{name}"]
+    for name in (*entity_slices(table), *table.select(tag=Tag.LEVEL)):
+        frame[f"{LABEL}{name}"] = new[name].astype("str")
     frame["agrees"] = agrees.where(is_known & wide["made_low"].notna())
     return frame.reset_index(drop=True)
 
@@ -346,12 +350,20 @@ def write_page(dumps: Path, dataset: str) -> Path:
         by = f"{facts['frozen']['predictor']}, retrieved {facts['retrieved']} from {facts['origin']}"
         parts.append(f"Champion {by}, sha256 {facts['files'][0]['sha256']}.\n")
         parts += [f"- {line}" for line in list_scores(predictions, entity)]
-        header = ["task", "month", entity, "results", f"{entity}s", "MAPE %", "MedAPE %", "coverage %"]
-        parts.append(f"\n| {' | '.join(header)} |\n| --- | --- | --- |{' ---: |' * 5}")
-        for line in summarize_scores(predictions).itertuples(index=False):
-            about = [str(line.task or "all"), str(line.month or "all"), "known" if line.known else "new"]
-            numbers = [str(line.results), str(line.entities), f"{line.mape:.1f}", f"{line.medape:.1f}"]
-            parts.append(f"| {' | '.join([*about, *numbers, f'{line.coverage:.0f}'])} |")
+        parts += _list_table(["task", "month"], summarize_scores(predictions), entity)
+        by_label = summarize_labels(predictions)
+        if len(by_label):
+            parts += _list_table(["label", "value"], by_label.assign(label=by_label["label"].map(_words)), entity)
         parts.append("")
     write_text(dumps / PAGE, "\n".join(parts))
     return dumps / PAGE
+
+
+def _list_table(names: list[str], scores: pd.DataFrame, entity: str) -> Iterator[str]:
+    """Yield the lines of a table of scores by the columns of some names."""
+    header = [*names, entity, "results", f"{entity}s", "MAPE %", "MedAPE %", "coverage %"]
+    yield f"\n| {' | '.join(header)} |\n| --- | --- | --- |{' ---: |' * 5}"
+    for line in scores.to_dict("records"):
+        about = [*(str(line[name] or "all") for name in names), "known" if line["known"] else "new"]
+        errors = (f"{line['mape']:.1f}", f"{line['medape']:.1f}", f"{line['coverage']:.0f}")
+        yield f"| {' | '.join([*about, str(line['results']), str(line['entities']), *errors])} |"

@@ -209,7 +209,7 @@ def ledger_line(folder: Path) -> str:
     by_known = whole.set_index("known")
     new, known = by_known.loc[False], by_known.loc[True]
     return (
-        f"Trained on results to {entry['until']}, the champion forecasts "
+        f"A champion of results to {entry['until']}, made afterwards, forecasts "
         f"{int(new['results'] + known['results']):,} later results: "
         f"{new['mape']:.1f} % off for new CPU models, {known['mape']:.1f} % for known ones. "
         "The [ledger](docs/studies/ledger.md) has each by SHA-256, and those of unmeasured processors."

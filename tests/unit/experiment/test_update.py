@@ -14,7 +14,7 @@ from loopback import Loopback, Page
 
 import perfcast
 from perfcast.cli.main import main
-from perfcast.experiment.forecast_scores import list_scores, summarize_scores
+from perfcast.experiment.forecast_scores import LABEL, list_scores, summarize_labels, summarize_scores
 from perfcast.experiment.update import PREDICTIONS, update_champion
 from perfcast.schema.table_files import read_parquet
 from perfcast.sources.download import DownloadLimits
@@ -223,6 +223,7 @@ def test_each_dump_has_a_section_of_the_page(results, tmp_path, capsys):
         path.write_bytes(dump)
         assert update(results, "--from", path) == 0
     text = page.read_text()
+    assert "| label | value |" in text and "| cpu vendor | " in text and "| compiler major minor | " in text
     assert f"{page}: forecasts" in capsys.readouterr().out
     assert re.findall("^## (.+)$", text, re.MULTILINE) == [
         f"Forecasts of {UNTIL}, results to 2026-01",
@@ -255,6 +256,11 @@ def test_known_and_new_entities_are_apart_and_results_without_a_forecast_are_cou
     assert summary.loc[("", "", True)].tolist() == [1, 1, pytest.approx(10), pytest.approx(10), 100]
     assert summary.loc[("", "", False)].tolist() == [2, 1, pytest.approx(10), pytest.approx(10), 50]
     assert summary.loc[("y", "2026-01", False)].tolist() == [1, 1, pytest.approx(20), pytest.approx(20), 0]
+    vendors = predictions.assign(**{f"{LABEL}cpu_vendor": ["A", "A", "B", "B"]})
+    by_label = summarize_labels(vendors).set_index(["label", "value", "known"])
+    assert by_label.loc[("cpu_vendor", "A", False)].tolist() == [1, 1, 0, 0, 100]
+    assert by_label.loc[("cpu_vendor", "B", False)].tolist() == [1, 1, pytest.approx(20), pytest.approx(20), 0]
+    assert summarize_labels(predictions).empty
     assert list(list_scores(predictions, "cpu model")) == [
         "new cpu models: 2 results of 1, MAPE 10.0 %, MedAPE 10.0 %, 50 % inside their 90 % intervals",
         "known cpu models: 1 results of 1, MAPE 10.0 %, MedAPE 10.0 %, 100 % inside their 90 % intervals",
