@@ -37,7 +37,7 @@ def project(tmp_path_factory):
 
 
 def champion(project, *names, **about_source):
-    sources = read_dataset(PROJECT / "conf", "spec_power").sources
+    sources = read_dataset(PROJECT / "conf", "perfcastdb").sources
     for source in (*sources.required, *sources.optional):
         write_json(project / "raw" / source / "manifest.json", {"status": "missing", **about_source})
     for split, errors in INNER.items():
@@ -46,7 +46,7 @@ def champion(project, *names, **about_source):
     places = {"runs": "inner", "table": "table.parquet", "standard": "table.parquet", "raw": "raw", "out": "champion"}
     options = [word for name, place in places.items() for word in (f"--{name}", str(project / place))]
     chosen = ["--splits", *names, "--predictors", "nearest", "ridge", "--preset", "quick", "--project", str(project)]
-    assert main(["pipeline", "champion", "spec_power", *options, *chosen]) == 0
+    assert main(["pipeline", "champion", "perfcastdb", *options, *chosen]) == 0
     return json.loads((project / "champion" / "about.json").read_text())
 
 
@@ -61,7 +61,7 @@ def test_choose_champion_ignores_leaking_and_learning_curve_splits(project):
 
 
 def test_a_champion_carries_the_notice_of_its_dataset_and_the_source_of_its_results(project, tmp_path):
-    conf = project / "conf" / "dataset" / "spec_power.yaml"
+    conf = project / "conf" / "dataset" / "perfcastdb.yaml"
     conf.write_text(f"{conf.read_text()}notice: it retires on a day\n")
     about = champion(project, "random", homepage="https://results.example", retrieved="2026-03")
     assert about["notice"] == "it retires on a day"
