@@ -36,7 +36,8 @@ def run(options: argparse.Namespace) -> int:
     asking.check_out(options, ".csv")
     chosen, suites = asking.read_options(options), asking.read_suites(options)
     table = list_factors(options.baseline, suites, chosen)
+    arranged = arrange_factors(table, options.format)
     with asking.replacing(options.out):
-        write_text(options.out, as_csv(arrange_factors(table, options.format)))
-    print(f"{options.out}: {asking.count_words(len(table), 'CPU model')}; {table['source'].iloc[0]}")
+        write_text(options.out, as_csv(arranged))
+    print(f"{options.out}: {asking.count_words(len(arranged), 'row')}; {table['source'].iloc[0]}")
     return 0
