@@ -82,7 +82,7 @@ def code_of_stages(dataset, *sources):
 
 def forget_code():
     """Look at the files again, as the next process does."""
-    for function in (code_hash.module_path, code_hash._parse, code_hash._kept):
+    for function in (code_hash.module_path, code_hash._parse, code_hash._stored):
         function.cache_clear()
 
 
