@@ -140,8 +140,13 @@ def tabulate_typical(champion: Champion) -> pd.DataFrame | None:
     if champion.base is not None:
         entities |= champion.base.champion.measured_entities
     entries = [MachineEntry(line, name, {champion.named_field: name}) for line, name in enumerate(sorted(entities))]
-    for start in range(0, len(entries), _BATCH_SIZE):
-        impute_machines(parse_batch(entries[start : start + _BATCH_SIZE], champion), champion)
+    parsed = parse_batch(entries, champion)
     columns = champion.reference_data.measured.columns
     keys = list_keys(champion, deck)
-    return champion.typical_machines.tabulate(columns, [column.name for column in columns if column.name in keys])
+    named = [column.name for column in columns if column.name in keys]
+    tables = []
+    for start in range(0, len(parsed.keys), _BATCH_SIZE):
+        impute_machines(parsed.take(np.arange(start, min(start + _BATCH_SIZE, len(parsed.keys)))), champion)
+        tables.append(champion.typical_machines.tabulate(columns, named))
+    made = [table for table in tables if table is not None]
+    return pd.concat(made, ignore_index=True) if made else None

@@ -68,7 +68,7 @@ class TypicalMachines:
         return CompletedMachines(cells, codes)
 
     def tabulate(self, columns: Sequence[Column], keys: Sequence[str]) -> pd.DataFrame | None:
-        """Return the machines that were made as a table, None without any.
+        """Return the machines that were made as a table, None without any, and forget them.
 
         One with an assumption in its identity is left out.
         Args: `columns` are those of machines, `keys` the ones that name a machine, in the order of an identity.
@@ -77,6 +77,7 @@ class TypicalMachines:
         if not named:
             return None
         machines = join_machines([self.made[identity] for identity in named])
+        self.made.clear()
         table = Cells(machines.cells, np.arange(len(machines.codes))).to_frame()
         table[_ORIGINS] = [row.tobytes() for row in machines.codes]
         # several columns of an identity may be missing: each has the type of its column

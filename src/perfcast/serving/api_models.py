@@ -9,16 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, RootModel, Tag
 
-from perfcast.api import (
-    Comparison,
-    Grid,
-    NearestMachines,
-    Predictions,
-    Ranking,
-    Sizing,
-    for_python,
-    with_operations,
-)
+from perfcast.api import Comparison, Grid, NearestMachines, Predictions, Ranking, Sizing, for_python, with_operations
 from perfcast.decisions.criteria import choose_by_targets
 from perfcast.decisions.match import INSTANCES
 from perfcast.decisions.variants import read_varied_fields
