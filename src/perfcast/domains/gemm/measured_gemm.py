@@ -12,7 +12,8 @@ import gzip
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +43,8 @@ SMALLEST = 16
 LARGEST = 4096
 """Smallest and largest side of an operand."""
 MIN_SAMPLE_SECONDS = 5e-4
+_ORDER = ("dtype", "m", "n", "k", "transpose_a", "transpose_b", "threads")
+"""Fields that the rows of the table are sorted by."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,7 @@ def measure(
     *,
     budget_seconds: float,
     seed: int,
-    progress: Callable[[int, int, int], None] = lambda done, total, again: None,
+    progress: Callable[[int, int, int], None],
 ) -> dict[Gemm, Timing]:
     """Measure and keep the steadiest timing of every configuration; `progress` gets (done, total, repeated)."""
     operands = _Operands(seed)
@@ -191,30 +194,15 @@ def as_frame(timings: dict[Gemm, Timing]) -> pd.DataFrame:
     Configurations with only interrupted measurements are excluded.
     """
     rows = []
-    for gemm in sorted(
-        timings,
-        key=lambda g: (
-            g.dtype,
-            g.m,
-            g.n,
-            g.k,
-            g.transpose_a,
-            g.transpose_b,
-            g.threads,
-        ),
-    ):
+    for gemm in sorted(timings, key=attrgetter(*_ORDER)):
         timing = timings[gemm]
         if timing.interrupted:
             continue
         rows.append(
             {
-                "m": gemm.m,
-                "n": gemm.n,
-                "k": gemm.k,
-                "dtype": gemm.dtype,
+                **asdict(gemm),
                 "transpose_a": int(gemm.transpose_a),
                 "transpose_b": int(gemm.transpose_b),
-                "threads": gemm.threads,
                 "warmups": timing.warmups,
                 "repeats": timing.repeats,
                 "seconds_median": float(f"{timing.median:.6g}"),

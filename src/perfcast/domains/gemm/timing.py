@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +39,6 @@ class Timing:
 
 
 C = TypeVar("C")
-T = TypeVar("T", bound=Timing)
 
 
 def waited_seconds() -> float:
@@ -67,85 +66,60 @@ def until_steady(sample: Callable[[], float]) -> list[float]:
     return samples
 
 
-def in_rounds(
+def measure_steadiest(
     configurations: Sequence[C],
-    time_one: Callable[[C, int, int], T],
+    time_one: Callable[[C, int, int], Timing],
     *,
     budget_seconds: float,
     seed: int,
+    progress: Callable[[int, int, int], None],
     clock: Callable[[], float] = time.perf_counter,
-) -> Iterator[tuple[C, T]]:
-    """Yield a timing per configuration, then repeats of the least steady ones until the budget is spent.
+) -> dict[C, Timing]:
+    """Measure every configuration, then the least steady ones again until the budget is spent.
 
-    Configurations are measured in random order, so that a drift of the clock does not correlate with a
-    characteristic. `time_one` gets a configuration, its place in the sequence, and the number of the round. The
-    consumer keeps the steadier of two timings of one configuration.
+    Configurations are measured in random order, so that a drift of the clock does not correlate with a characteristic.
+    SIGINT ends the measurement, and what was measured until then stays.
+
+    Args:
+        time_one: Gets a configuration, its place in the sequence, and the number of the round.
+        progress: Gets the measured configurations, all configurations, and the repeats.
+
+    Returns:
+        The steadiest timing of every configuration.
     """
     random = np.random.default_rng(seed)
     end = clock() + budget_seconds
-    order = 0
-    best: dict[C, T] = {}
+    threads = torch.get_num_threads()
     pending = [configurations[i] for i in random.permutation(len(configurations))]
+    best: dict[C, Timing] = {}
+    order = 0
     round_number = 0
-    while pending:
-        for configuration in pending:
-            if clock() > end:
-                return
-            timing = time_one(configuration, order, round_number)
-            order += 1
-            best[configuration] = steadier(best.get(configuration), timing)
-            yield configuration, timing
-        round_number += 1
-        unsteady = [c for c, timing in best.items() if timing.interrupted or timing.spread >= STEADY]
-        unsteady.sort(key=lambda c: (best[c].interrupted, best[c].spread), reverse=True)
-        pending = unsteady[: max(1, len(best) // 10)]
-
-
-def steadier(first: T | None, second: T) -> T:
-    """Return the timing that was not interrupted, else the one with the smaller spread; on a tie the first."""
-    if first is None or (second.interrupted, second.spread) < (
-        first.interrupted,
-        first.spread,
-    ):
-        return second
-    return first
-
-
-def keep_steadiest(
-    measured: Iterator[tuple[C, T]], total: int, progress: Callable[[int, int, int], None]
-) -> dict[C, T]:
-    """Keep the steadiest timing of every configuration; `progress` gets (done, total, repeated) after each.
-
-    SIGINT ends the measurement, and what was measured until then stays.
-    """
-    best: dict[C, T] = {}
-    repeated = 0
     try:
-        for configuration, timing in measured:
-            repeated += configuration in best
-            best[configuration] = steadier(best.get(configuration), timing)
-            progress(len(best), total, repeated)
+        while pending:
+            for configuration in pending:
+                if clock() > end:
+                    return best
+                timing = time_one(configuration, order, round_number)
+                best[configuration] = choose_steadier(best.get(configuration), timing)
+                order += 1
+                progress(len(best), len(configurations), order - len(best))
+            round_number += 1
+            unsteady = [c for c, timing in best.items() if timing.interrupted or timing.spread >= STEADY]
+            unsteady.sort(key=lambda c: (best[c].interrupted, best[c].spread), reverse=True)
+            pending = unsteady[: max(1, len(best) // 10)]
     except KeyboardInterrupt:
         if not best:
             raise
+    finally:
+        torch.set_num_threads(threads)
     return best
 
 
-def measure_steadiest(
-    configurations: Sequence[C],
-    time_one: Callable[[C, int, int], T],
-    *,
-    budget_seconds: float,
-    seed: int,
-    progress: Callable[[int, int, int], None] = lambda done, total, repeated: None,
-) -> dict[C, T]:
-    """Measure in rounds, keep the steadiest timing of every configuration, and restore the threads of torch."""
-    threads = torch.get_num_threads()
-    try:
-        measured = in_rounds(configurations, time_one, budget_seconds=budget_seconds, seed=seed)
-        return keep_steadiest(measured, len(configurations), progress)
-    finally:
-        torch.set_num_threads(threads)
+def choose_steadier(first: Timing | None, second: Timing) -> Timing:
+    """Return the timing that was not interrupted, else the one with the smaller spread; on a tie the first."""
+    if first is None or (second.interrupted, second.spread) < (first.interrupted, first.spread):
+        return second
+    return first
 
 
 def thread_counts(maximum: int) -> list[int]:
