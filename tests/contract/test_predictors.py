@@ -63,12 +63,6 @@ EXACT = {
     "ridge",
     "ridge_transfer",
     "roofline_ridge",
-    "broken_law",
-    "chinchilla_law",
-    "compute_sigmoid",
-    "overtraining_law",
-    "scaling_ensemble",
-    "two_step_law",
 }
 # A roofline model of a table without amounts is one constant per task, or per category. A Gaussian process takes a
 # hundredth of the variance for noise. Trees with two rows a leaf do not repeat eight rows, nor do trees of few columns.

@@ -4,8 +4,18 @@ import numpy as np
 import pytest
 
 from perfcast.domains.scaling.predictors import curve_fit
-from perfcast.domains.scaling.predictors.curve_fit import MIN_RUNS, BrokenLaw, SharesOfRuns, Sigmoid, fit_broken_laws
-from perfcast.domains.scaling.predictors.law_fit import PUBLISHED_EXPONENTS, PowerSum, fit_power_sums
+from perfcast.domains.scaling.predictors.curve_fit import (
+    MIN_RUNS,
+    BrokenLaw,
+    SharesOfRuns,
+    Sigmoid,
+    fit_broken_laws,
+)
+from perfcast.domains.scaling.predictors.law_fit import (
+    PUBLISHED_EXPONENTS,
+    PowerSum,
+    fit_power_sums,
+)
 
 
 def fit_power_sum(logs, values, tied=False):
@@ -69,7 +79,10 @@ def test_few_runs_do_not_identify_a_law_and_one_gives_its_value():
     assert not sigmoid.identified and sigmoid.evaluate(np.array([1.5]))[0] == pytest.approx(0.45)
     parts = [(COMPUTE[:count], BROKEN.evaluate(COMPUTE[:count])) for count in (MIN_RUNS - 1, len(COMPUTE))]
     few, many = fit_broken_laws(parts)
-    assert (few.identified, many.identified) == (False, True) and few.before == few.after
+    assert (few.identified, many.identified) == (
+        False,
+        True,
+    ) and few.before == few.after
 
 
 @pytest.mark.parametrize("rising", [True, False])
@@ -91,18 +104,11 @@ BROKEN = BrokenLaw(
 )
 
 
-def test_a_break_is_found_and_carried_on():
+def test_a_break_is_found_and_a_law_without_one_with_an_outlier_and_with_a_rise_is_fitted():
     (fit,) = fit_broken_laws([(COMPUTE[:18], BROKEN.evaluate(COMPUTE[:18]))])
     later = COMPUTE[18:]
-    plain = fit_power_sum(COMPUTE[:18, None], BROKEN.evaluate(COMPUTE[:18]))
-    error = np.abs(fit.evaluate(later) / BROKEN.evaluate(later) - 1).max()
-    assert error < 0.08
-    assert error < 0.4 * np.abs(plain.evaluate(later[:, None]) / BROKEN.evaluate(later) - 1).max()
-    assert fit.before < fit.after
-    assert fit.identified
-
-
-def test_a_broken_law_without_a_break_with_an_outlier_and_with_a_rise():
+    assert np.abs(fit.evaluate(later) / BROKEN.evaluate(later) - 1).max() < 0.08
+    assert fit.identified and fit.before < fit.after
     straight = BrokenLaw(1.5, 1.2, 0.1, 0.1, 0.0, float(COMPUTE.mean()))
     (fit,) = fit_broken_laws([(COMPUTE[:18], straight.evaluate(COMPUTE[:18]))])
     np.testing.assert_allclose(fit.evaluate(COMPUTE), straight.evaluate(COMPUTE), rtol=0.01)

@@ -55,14 +55,8 @@ class ScalingEnsemblePredictor(Predictor):
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         measured_rows(log_y, self.targets_)
-        columns = trained_runs.quantity_columns(self.columns_)
-        self.weights_ = {}
-        self.kinds_ = {}
         self.members_ = self._fit_members(X, log_y)
-        if not columns:
-            # every law is the same plain model then
-            return
-        runs = trained_runs.read_runs(X, self.columns_, trained_runs.known_medians(X, columns))
+        runs = trained_runs.read_runs(X, self.columns_, trained_runs.known_medians(X, self.columns_))
         pairs = zip(runs.tasks.astype(str).tolist(), runs.kinds.astype(str).tolist(), strict=True)
         self.kinds_ = dict(pairs)
         with warnings.catch_warnings(action="ignore"):
@@ -87,7 +81,7 @@ class ScalingEnsemblePredictor(Predictor):
         runs: trained_runs.TrainedRuns,
     ) -> dict[str, dict[str, float]]:
         """Return the weights by kind of result from the errors of all backtests."""
-        errors: list[pd.DataFrame] = []
+        errors: list[tuple[str, str, float]] = []
         for fitting, testing in _backtests(runs, validation):
             if not (~np.isnan(log_y[fitting])).any(axis=0).all():
                 continue
@@ -101,27 +95,18 @@ class ScalingEnsemblePredictor(Predictor):
                 is_above = np.nanmax(np.exp(measured), axis=1) > runs.chance[testing] + MIN_ABOVE_CHANCE
                 counts = np.isfinite(error).any(axis=1) & (is_above | (kinds != ACCURACY))
                 means = pd.Series(np.nanmean(error[counts], axis=1)).groupby(kinds[counts]).mean()
-                errors.append(
-                    pd.DataFrame(
-                        {
-                            "kind": means.index,
-                            "member": name,
-                            "error": means.to_numpy(),
-                        }
-                    )
-                )
+                errors += [(str(kind), name, float(mean)) for kind, mean in means.items()]
         if not errors:
             return {}
-        table = pd.concat(errors).groupby(["kind", "member"])["error"].mean().unstack()
+        listed = pd.DataFrame(errors, columns=["kind", "member", "error"])
+        table = listed.groupby(["kind", "member"])["error"].mean().unstack()
         weights = {str(kind): _inverse_squares(row, str(kind)) for kind, row in table.iterrows()}
         return weights | {"": _inverse_squares(table.mean(), "")}
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
         logs = {name: predict_logs(member, X) for name, member in self.members_.items()}
         equal = dict.fromkeys(logs, 1 / len(logs))
-        kinds = [""] * len(X)
-        if trained_runs.quantity_columns(self.columns_):
-            kinds = self._kinds_of(trained_runs.read_runs(X, self.columns_, [1.0, 1.0]))
+        kinds = self._kinds_of(trained_runs.read_runs(X, self.columns_, [1.0, 1.0]))
         total = np.zeros((len(X), len(self.targets_)))
         for name, member in logs.items():
             by_kind = {kind: weights[name] for kind, weights in self.weights_.items()}

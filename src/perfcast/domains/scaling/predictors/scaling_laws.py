@@ -1,4 +1,4 @@
-"""Scaling laws as predictors: a law per task and training set, and a plain model for tables without training runs."""
+"""Scaling laws as predictors: a law per task and training set."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ import pandas as pd
 from perfcast.domains.scaling.datasets.scaling_columns import ACCURACY
 from perfcast.domains.scaling.predictors import curve_fit, trained_runs
 from perfcast.domains.scaling.predictors.law_fit import PowerSum, fit_power_sums
-from perfcast.predictors.baselines import PowerLawPredictor
-from perfcast.predictors.predictor import Predictor, load_predictor
+from perfcast.predictors.predictor import Predictor
 from perfcast.predictors.task_rows import measured_rows
 from perfcast.utils.io import write_json
 from perfcast.utils.model_files import read_state
@@ -33,7 +32,6 @@ class RunGroup(NamedTuple):
 
 _MIN_SHARE = 1e-4
 """Smallest and, from 1, largest predicted share of correct answers."""
-_POOLED = "plain"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -41,17 +39,16 @@ class ScalingLawPredictor(Predictor):
     """Law in parameters and tokens of training runs, fitted to each task and, of several, each training set.
 
     A task or training set that training did not have gets the law of its task, else that of all tasks of its kind. A
-    table without the columns `params` and `tokens` gets the baseline `power_law`. A law that the runs do not
-    identify has published exponents.
+    law that the runs do not identify has published exponents; that of a table without the columns `params` and
+    `tokens` is a constant.
     """
 
     reads_tags_only: ClassVar[bool] = True
 
     medians_: list[float] = field(init=False)
-    """Of parameters and tokens in training; empty for a table without them."""
+    """Of parameters and tokens in training."""
     fits_: dict[str, dict[str, LawState]] = field(init=False)
     """Parameters by target and name of the group."""
-    plain_: PowerLawPredictor | None = field(init=False)
 
     @abstractmethod
     def _fit_laws(
@@ -61,14 +58,8 @@ class ScalingLawPredictor(Predictor):
 
     def _fit(self, X: pd.DataFrame, log_y: np.ndarray, validation: np.ndarray) -> None:
         measured = measured_rows(log_y, self.targets_)
-        columns = trained_runs.quantity_columns(self.columns_)
-        self.medians_ = trained_runs.known_medians(X, columns)
+        self.medians_ = trained_runs.known_medians(X, self.columns_)
         self.fits_ = {}
-        self.plain_ = None
-        if not columns:
-            y = pd.DataFrame(np.exp(log_y), index=X.index, columns=list(self.targets_))
-            self.plain_ = PowerLawPredictor().fit(X, y, columns=self.columns_)
-            return
         runs = trained_runs.read_runs(X, self.columns_, self.medians_)
         for index, (target, rows) in enumerate(zip(self.targets_, measured, strict=True)):
             values = np.exp(log_y[:, index])
@@ -82,8 +73,6 @@ class ScalingLawPredictor(Predictor):
             self.fits_[target] = fits
 
     def _predict(self, X: pd.DataFrame) -> np.ndarray:
-        if self.plain_ is not None:
-            return np.asarray(np.log(self.plain_.predict(X).to_numpy(dtype=float)))
         runs = trained_runs.read_runs(X, self.columns_, self.medians_)
         logs = np.full((len(X), len(self.targets_)), np.nan)
         for index, target in enumerate(self.targets_):
@@ -99,18 +88,11 @@ class ScalingLawPredictor(Predictor):
 
     def _save(self, folder: Path) -> None:
         write_json(folder / "laws.json", {"medians": self.medians_, "fits": self.fits_})
-        if self.plain_ is not None:
-            self.plain_.save(folder / _POOLED)
 
     def _load(self, folder: Path) -> None:
         state = read_state(folder / "laws.json")
         self.medians_ = state["medians"]
         self.fits_ = state["fits"]
-        self.plain_ = None
-        if not self.medians_:
-            plain = load_predictor(folder / _POOLED)
-            assert isinstance(plain, PowerLawPredictor)
-            self.plain_ = plain
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

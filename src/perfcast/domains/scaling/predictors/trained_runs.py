@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,11 +11,10 @@ import pandas as pd
 from perfcast.domains.scaling.datasets.scaling_columns import FLOP_PER_PARAM_TOKEN
 from perfcast.features.encoding.columns import numbers
 from perfcast.predictors.task_rows import joined_labels, task_labels
-from perfcast.schema.table import TASK_KIND, Column, Kind, Role, Tag, select
+from perfcast.schema.table import TASK_KIND, Column, Role, Tag, select
 
-PARAMS = "params"
-TOKENS = "tokens"
-"""Columns of the quantities of a law; both are needed."""
+QUANTITIES = ("params", "tokens")
+"""Columns of the quantities of a law; a table that lacks one has runs of one size, or of one length."""
 CHANCE = "chance"
 """Share of correct answers of a random choice; optional."""
 LOSS_TASK = "loss_task"
@@ -95,33 +94,26 @@ def candidates_of(task: str, identity: str, kind: str) -> list[str]:
     ]
 
 
-def quantity_columns(columns: Iterable[Column]) -> list[Column]:
-    """Return the columns of parameters and tokens; none where a table lacks one of them."""
-    by_name = {column.name: column for column in _readable(columns) if column.kind is Kind.NUMERICAL}
-    if PARAMS not in by_name or TOKENS not in by_name:
-        return []
-    return [by_name[PARAMS], by_name[TOKENS]]
-
-
 def known_medians(X: pd.DataFrame, columns: Iterable[Column]) -> list[float]:
-    """Return the median of the positive values of each column, 1 where there is none."""
+    """Return the medians of the positive parameters and tokens, 1 where there is none."""
+    by_name = _readable(columns)
     medians = []
-    for column in columns:
-        values = numbers(X, column)
+    for name in QUANTITIES:
+        values = _numbers(X, by_name, name)
         positive = values[values > 0]
         medians.append(float(np.median(positive)) if len(positive) else 1.0)
     return medians
 
 
-def read_runs(X: pd.DataFrame, columns: Iterable[Column], medians: Iterable[float]) -> TrainedRuns:
-    """Read the rows of a table that has parameters and tokens; a missing quantity is its median in training."""
-    declared = _readable(columns)
-    by_name = {column.name: column for column in declared}
-    logs = np.empty((len(X), 2))
-    for position, (column, median) in enumerate(zip(quantity_columns(declared), medians, strict=True)):
-        values = numbers(X, column)
+def read_runs(X: pd.DataFrame, columns: Iterable[Column], medians: Sequence[float]) -> TrainedRuns:
+    """Read the rows of a table; a missing quantity is its median in training."""
+    by_name = _readable(columns)
+    declared = list(by_name.values())
+    logs = np.empty((len(X), len(QUANTITIES)))
+    for position, (name, median) in enumerate(zip(QUANTITIES, medians, strict=True)):
+        values = _numbers(X, by_name, name)
         logs[:, position] = np.log(np.where(values > 0, values, median))
-    chance = numbers(X, by_name[CHANCE]) if CHANCE in by_name else np.full(len(X), np.nan)
+    chance = _numbers(X, by_name, CHANCE)
     return TrainedRuns(
         logs=logs,
         tasks=task_labels(X, declared),
@@ -133,8 +125,13 @@ def read_runs(X: pd.DataFrame, columns: Iterable[Column], medians: Iterable[floa
     )
 
 
-def _readable(columns: Iterable[Column]) -> list[Column]:
-    return [column for column in columns if column.role in (Role.FEATURE, Role.KEY)]
+def _readable(columns: Iterable[Column]) -> dict[str, Column]:
+    return {column.name: column for column in columns if column.role in (Role.FEATURE, Role.KEY)}
+
+
+def _numbers(X: pd.DataFrame, by_name: dict[str, Column], name: str) -> np.ndarray:
+    """Return the numbers of a column, NaN where the table lacks it, (n,)."""
+    return numbers(X, by_name[name]) if name in by_name else np.full(len(X), np.nan)
 
 
 def _labels(X: pd.DataFrame, columns: list[Column]) -> np.ndarray:

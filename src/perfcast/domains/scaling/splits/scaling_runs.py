@@ -7,8 +7,6 @@ only. The repetition of a run is neither in training nor in test while its twin 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 
@@ -44,11 +42,10 @@ _VALIDATION_SHARE = 0.25
 """Share of the training runs with the most compute that validate."""
 
 
-def _above(name: str, limit: Callable[[Table, pd.Series], float] | float) -> Check:
+def _above(name: str, bound: float) -> Check:
     """Return the check that test rows have more of a quantity than a limit, and training rows do not."""
 
     def check(table: Table, fold: pd.Series) -> list[str]:
-        bound = limit if isinstance(limit, float) else limit(table, fold)
         is_over = _quantity(table, name) > bound
         learned = is_over & fold.isin(["train", "validation"])
         tested = ~is_over & (fold == "test")
@@ -58,19 +55,13 @@ def _above(name: str, limit: Callable[[Table, pd.Series], float] | float) -> Che
     return check
 
 
-def _min_tested(table: Table, fold: pd.Series) -> float:
-    """Return a number just below the smallest compute of a test row."""
-    return float(np.nextafter(_quantity(table, COMPUTE)[fold == "test"].min(), 0))
-
-
-def _validation_extrapolates(name: str) -> Check:
-    """Return the check that validation rows have more of a quantity than every train row."""
+def _extrapolates(name: str, outer: str, *inner: str) -> Check:
+    """Return the check that the rows of a subset have more of a quantity than every row of others."""
 
     def check(table: Table, fold: pd.Series) -> list[str]:
         values = _quantity(table, name)
-        largest = values[fold == "train"].max()
-        wrong = int((values[fold == "validation"] <= largest).sum())
-        return [f"{wrong} validation rows with less {name} than a train row"] if wrong else []
+        wrong = int((values[fold.isin(inner)] >= values[fold == outer].min()).sum())
+        return [f"{wrong} {' or '.join(inner)} rows with as much {name} as a {outer} row"] if wrong else []
 
     return check
 
@@ -113,7 +104,7 @@ def larger_than(params: float, label: str) -> Split:
 
     make.__name__ = f"larger_model_{label.lower()}"
     description = f"models of more than {label} parameters, trained on smaller ones"
-    checks = (_above(PARAMS, params), _validation_extrapolates(PARAMS), _twins_apart)
+    checks = (_above(PARAMS, params), _extrapolates(PARAMS, "validation", "train"), _twins_apart)
     return declare_split(f"larger than {label}", description, *checks)(make)
 
 
@@ -144,7 +135,7 @@ def longer_training(table: Table, seed: int) -> pd.DataFrame:
 @declare_split(
     "most compute",
     "the fifth of the runs with the most compute, trained on all smaller ones",
-    _above(COMPUTE, _min_tested),
+    _extrapolates(COMPUTE, "test", "train", "validation"),
     _twins_apart,
 )
 def largest_compute(table: Table, seed: int) -> pd.DataFrame:
