@@ -52,52 +52,17 @@ def test_windows_and_means_are_of_earlier_seconds_of_the_same_tenant():
         (1, 1, 0, 2),
         (0, 1, 0, 3),
     ]
-    positions = host_interference.window_positions(pd.DataFrame(rows, columns=[*TENANT, "second"]), 4)
-    first = [[-1, -1, -1, 0], [-1, -1, 0, 1], [1, 5, -1, 2]]
-    assert positions.tolist() == [
-        *first,
-        [-1, -1, -1, 3],
-        [-1, -1, -1, 4],
-        [-1, 0, 1, 5],
-    ]
+    seconds = pd.DataFrame(rows, columns=[*TENANT, "second"])
+    positions = host_interference.window_positions(seconds, 3)
+    first = [[-1, -1, 0], [-1, 0, 1], [5, -1, 2]]
+    assert positions.tolist() == [*first, [-1, -1, 3], [-1, -1, 4], [0, 1, 5]]
     windows = host_interference.take_windows(pd.Series([1.0, 2.0, 3.0, 4.0, np.inf, 6.0]), positions[[2, 4]])
-    np.testing.assert_array_equal(windows, [[2, 6, np.nan, 3], [np.nan] * 4])
-    runs = [0] * 8 + [1]
-    tenants = [0] * 5 + [1] * 3 + [0]
-    seconds = [3, 1, 2, 5, 6, 1, 2, 3, 3]
-    phases = [
-        "together",
-        "alone",
-        "alone",
-        "alone",
-        "together",
-        "alone",
-        "alone",
-        "together",
-        "together",
-    ]
-    frame = pd.DataFrame(
-        {
-            "run": runs,
-            "attempt": 1,
-            "tenant": tenants,
-            "second": seconds,
-            "phase": phases,
-        }
-    )
-    frame["metric"] = [
-        50.0,
-        10.0,
-        30.0,
-        500.0,
-        70.0,
-        7.0,
-        np.nan,
-        1.0,
-        1.0,
-    ]
-    means = host_interference.average_alone(frame, ["metric"])[:, 0]
-    np.testing.assert_allclose(means, [20, np.nan, 10, 20, 180, np.nan, 7, 7, np.nan])
+    np.testing.assert_array_equal(windows, [[6, np.nan, 3], [np.nan] * 3])
+    # the third second of the first tenant is not alone, and its fourth is not known yet
+    seconds["phase"] = ["alone", "alone", "together", "together", "alone", "together"]
+    seconds["metric"] = [10.0, 30.0, 500.0, 7.0, 1.0, 70.0]
+    means = host_interference.average_alone(seconds, ["metric"])[:, 0]
+    np.testing.assert_allclose(means, [np.nan, 10, 20, np.nan, np.nan, 20])
 
 
 def test_rows_keep_their_own_second_and_label_and_the_cores_of_the_placement(built, seconds):
@@ -131,7 +96,7 @@ def test_rows_keep_their_own_second_and_label_and_the_cores_of_the_placement(bui
         "memory": 2.0,
     }.items():
         assert (frame.loc[frame["placement"] == placement, "cores"] == cores).all()
-    assert frame.loc[frame["placement"] == "quota", "cores"].isin([0.7, 1.0, 1.4]).all()
+    assert (frame.loc[frame["placement"] == "quota", "cores"] == 1.4).all()
     pinned = frame[frame["placement"] == "other_core"]
     assert (pinned["neighbors"] == 0).all() and pinned["task_kind"].str.endswith("separate cores").all()
 
@@ -152,7 +117,10 @@ def test_rejected_labels_are_quarantined_but_stay_in_windows(folder, built, seco
 
     result = build(changed(folder, tmp_path, reject))
     lost = result.rejected[result.rejected["line"] == line + 1]
-    assert (set(lost["reason"]), set(lost["detail"])) == ({"late_sample"}, {"late+steal"})
+    assert (set(lost["reason"]), set(lost["detail"])) == (
+        {"late_sample"},
+        {"late+steal"},
+    )
     place = result.table.frame.index[result.table.frame["source_line"] == after + 1][0]
     assert to_matrix(result.table.frame[USAGE])[place, -2] == np.float32(seconds[USAGE][line])
     result = build(changed(folder, tmp_path, lambda frame: frame.assign(reference_spread_p99=0.21)))
@@ -160,22 +128,19 @@ def test_rejected_labels_are_quarantined_but_stay_in_windows(folder, built, seco
     assert set(result.table.frame["quantity"]) == {"throughput"}
 
 
-def test_a_broken_table_is_one_line(folder, tmp_path):
-    for change, words in (
-        (lambda frame: frame.drop(columns="degradation"), "'degradation'"),
-        (lambda frame: frame.assign(**{"stat.ctxt": "many"}), "must be numbers"),
-        (lambda frame: frame.iloc[:0], "no rows"),
-    ):
-        broken = changed(folder, tmp_path, change)
-        with pytest.raises(UserError, match=words) as error:
-            build(broken)
-        assert "\n" not in str(error.value)
+def test_a_metric_of_texts_is_refused(folder, tmp_path):
+    broken = changed(folder, tmp_path, lambda frame: frame.assign(**{"stat.ctxt": "many"}))
+    with pytest.raises(UserError, match="must be numbers"):
+        build(broken)
 
 
 def test_a_known_tenant_adds_its_means_alone_and_nothing_else(folder, built, seconds):
     known = host_interference.build_known({"host_interference": folder}, {}).table
     plain = built.table
-    assert (known.dataset, plain.dataset) == ("host_interference_known", "host_interference")
+    assert (known.dataset, plain.dataset) == (
+        "host_interference_known",
+        "host_interference",
+    )
     pd.testing.assert_frame_equal(known.frame[list(plain.frame)], plain.frame)
     added = known.columns[len(plain.columns) :]
     assert {column.group for column in added} == {"alone"}

