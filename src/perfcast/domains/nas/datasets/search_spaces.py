@@ -203,10 +203,7 @@ def _read_latencies(path: Path, count: int) -> np.ndarray:
     if not isinstance(content, list) or len(content) != count:
         fact = f"found {len(content)}" if isinstance(content, list) else f"found {type(content).__name__}"
         raise UserError(f"{path.name} must be a list of {count} latencies", fact, _REMEDY)
-    return np.array(
-        [float(value) if isinstance(value, int | float) else np.nan for value in content],
-        dtype=float,
-    )
+    return np.array([float(value) if isinstance(value, int | float) else np.nan for value in content])
 
 
 def _read_positions(path: Path, count: int) -> list[int]:

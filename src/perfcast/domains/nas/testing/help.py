@@ -41,17 +41,10 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     """
     random = np.random.default_rng(seed)
     count = max(_MIN_ARCHITECTURES, rows // 5)
-    for space in ARCHITECTURES:
-        content, work = {
-            "nasbench201": _draw_cells,
-            "fbnet": _draw_fbnet,
-            "ofa": _draw_ofa,
-        }[space](count, random)
+    for space, draw in _DRAWS.items():
+        content, work = draw(count, random)
         _save(folder / space / ARCHITECTURES[space], content)
-        _save(
-            folder / space / REFERENCES,
-            [int(position) for position in random.permutation(count)[:10]],
-        )
+        _save(folder / space / REFERENCES, random.permutation(count)[:10].tolist())
         for number, device in enumerate(list_devices(space)):
             latency = _draw_latencies(work, random)
             if space == "nasbench201" and device in NEAR_ZERO:
@@ -73,53 +66,38 @@ def _draw_latencies(work: np.ndarray, random: np.random.Generator) -> np.ndarray
 def _draw_cells(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]:
     cells = list(product(CELL_OPERATIONS, repeat=len(CELL_EDGES)))
     chosen = [cells[index] for index in random.choice(len(cells), count, replace=False)]
-    texts = []
-    for first, second, third, fourth, fifth, last in chosen:
-        texts.append(f"|{first}~0|+|{second}~0|{third}~1|+|{fourth}~0|{fifth}~1|{last}~2|")
-    work = np.array(
-        [[operations.count(name) for name in CELL_OPERATIONS[1:]] for operations in chosen],
-        dtype=float,
-    )
-    return {text: position for position, text in enumerate(texts)}, work
+    texts = ["|{}~0|+|{}~0|{}~1|+|{}~0|{}~1|{}~2|".format(*operations) for operations in chosen]
+    work = [[operations.count(name) for name in CELL_OPERATIONS[1:]] for operations in chosen]
+    return {text: position for position, text in enumerate(texts)}, np.array(work, dtype=float)
 
 
 def _draw_fbnet(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]:
     chosen = random.integers(len(FBNET_BLOCKS), size=(count, 22))
-    networks = [
-        {
-            "op_idx_list": [int(index) for index in row],
-            "arch_str": [FBNET_BLOCKS[index] for index in row],
-        }
-        for row in chosen
-    ]
+    networks = [{"arch_str": [FBNET_BLOCKS[index] for index in row]} for row in chosen]
     work = np.array([np.bincount(row, minlength=len(FBNET_BLOCKS))[:-1] for row in chosen], dtype=float)
-    return {"dataset": "generated", "num_classes": 10, "arch": networks}, work
+    return {"arch": networks}, work
 
 
 def _draw_ofa(count: int, random: np.random.Generator) -> tuple[Any, np.ndarray]:
     networks: list[dict[str, Any]] = []
     for _ in range(count):
-        networks.append(
-            {
-                "ks": [int(size) for size in random.choice([3, 5, 7], 20)],
-                "e": [int(ratio) for ratio in random.choice([3, 4, 6], 20)],
-                "d": [int(depth) for depth in random.choice([2, 3, 4], 5)],
-                "r": np.int64(random.choice(np.arange(128, 225, 4))),  # as published: NumPy's integer
-            }
-        )
-    work = [
-        [
-            np.sum(net["d"]),
-            np.sum(net["r"]) / 50,
-            np.mean(net["e"]),
-        ]
-        for net in networks
-    ]
-    return {
-        "dataset": "generated",
-        "num_classes": 10,
-        "arch": networks,
-    }, np.array(work, dtype=float)
+        network = {
+            "ks": random.choice([3, 5, 7], 20).tolist(),
+            "e": random.choice([3, 4, 6], 20).tolist(),
+            "d": random.choice([2, 3, 4], 5).tolist(),
+            "r": np.int64(random.choice(np.arange(128, 225, 4))),  # as published: NumPy's integer
+        }
+        networks.append(network)
+    work = [[sum(network["d"]), network["r"] / 50, np.mean(network["e"])] for network in networks]
+    return {"arch": networks}, np.array(work, dtype=float)
+
+
+_DRAWS = {
+    "nasbench201": _draw_cells,
+    "fbnet": _draw_fbnet,
+    "ofa": _draw_ofa,
+}
+"""Search space -> function of a number of architectures: their file, and the work of each by kind."""
 
 
 def _save(path: Path, content: Any) -> None:
