@@ -13,8 +13,15 @@ import numpy as np
 import pytest
 
 from perfcast.data.standardized import Standardized, check_accounting
-from perfcast.domains.accelerators.catalog import find_accelerator, read_accelerators
-from perfcast.domains.accelerators.datasets.mlperf_inference import TOKENS, build, check_units
+from perfcast.domains.accelerators.catalog import (
+    find_accelerator,
+    read_accelerators,
+)
+from perfcast.domains.accelerators.datasets.mlperf_inference import (
+    TOKENS,
+    build,
+    check_units,
+)
 from perfcast.domains.accelerators.sources.mlperf_inference import ARCHIVE, SOURCE
 from perfcast.domains.accelerators.testing.mlperf_inference import write
 from perfcast.utils.errors import UserError
@@ -59,20 +66,23 @@ def built(folder: Path, *entries: dict[str, Any]) -> Standardized:
     return result
 
 
-def test_every_row_is_kept_merged_or_rejected_with_its_reason(tmp_path: Path) -> None:
+def test_every_row_is_kept_merged_or_rejected_with_its_reason(
+    tmp_path: Path,
+) -> None:
     write(tmp_path, rows=300, seed=3)
     result = build({SOURCE: tmp_path}, {})
     check_accounting(result)
     assert result.merged["written_twice"] == 6
     assert result.merged["power_entry"] == 6
-    assert set(result.rejected["reason"]) == {
-        "latency_scenario",
-        "slice_of_gpu",
+    reasons = [
         "inferred",
-        "unknown_accelerator",
+        "latency_scenario",
         "not_a_number",
-    }
-    assert set(result.table.frame["round"]) == {
+        "slice_of_gpu",
+        "unknown_accelerator",
+    ]
+    assert sorted(set(result.rejected["reason"])) == reasons
+    assert sorted(set(result.table.frame["round"])) == [
         "v2.0",
         "v2.1",
         "v3.0",
@@ -81,7 +91,7 @@ def test_every_row_is_kept_merged_or_rejected_with_its_reason(tmp_path: Path) ->
         "v4.1",
         "v5.0",
         "v5.1",
-    }
+    ]
 
 
 def test_throughput_is_per_accelerator_and_in_tokens(tmp_path: Path) -> None:
@@ -89,7 +99,13 @@ def test_throughput_is_per_accelerator_and_in_tokens(tmp_path: Path) -> None:
         tmp_path,
         entry(),
         entry(uid="g", Model="gptj-99"),
-        entry(uid="l", Model="llama2-70b-99.9", Scenario="Server", Units="Queries/s", Result=80.0),
+        entry(
+            uid="l",
+            Model="llama2-70b-99.9",
+            Scenario="Server",
+            Units="Queries/s",
+            Result=80.0,
+        ),
         entry(uid="o", Model="llama2-70b-99.9", Result=20000.0),
     ).table.frame.set_index("task")["throughput"]
     assert frame["resnet/Offline"] == 125.0
@@ -98,10 +114,20 @@ def test_throughput_is_per_accelerator_and_in_tokens(tmp_path: Path) -> None:
     assert frame["llama2-70b/Offline"] == 2500.0
 
 
-def test_a_run_under_two_accuracies_is_one_row_and_a_different_one_stays(tmp_path: Path) -> None:
-    same = built(tmp_path, entry(Model="gptj-99"), entry(uid="s", Model="gptj-99.9", Result=1000.5))
+def test_a_run_under_two_accuracies_is_one_row_and_a_different_one_stays(
+    tmp_path: Path,
+) -> None:
+    same = built(
+        tmp_path,
+        entry(Model="gptj-99"),
+        entry(uid="s", Model="gptj-99.9", Result=1000.5),
+    )
     assert same.table.frame["accuracy"].tolist() == [99.9]
-    other = built(tmp_path, entry(Model="gptj-99"), entry(uid="s", Model="gptj-99.9", Result=800.0))
+    other = built(
+        tmp_path,
+        entry(Model="gptj-99"),
+        entry(uid="s", Model="gptj-99.9", Result=800.0),
+    )
     assert len(other.table.frame) == 2
 
 
@@ -127,16 +153,28 @@ def test_processors_count_their_sockets_and_one_node_is_one(tmp_path: Path) -> N
     assert frame["count"].tolist() == [2.0]
 
 
-def test_facts_after_the_round_and_outliers_of_server_are_not_judged(tmp_path: Path) -> None:
+def test_facts_after_the_round_and_outliers_of_server_are_not_judged(
+    tmp_path: Path,
+) -> None:
     early = entry(uid="e", accelerator_model_name="NVIDIA GB300", Platform="Q")
     low = entry(uid="s", Scenario="Server", Units="Queries/s", Result=100.0)
     frame = built(tmp_path, entry(), early, low).table.frame.set_index("result_id")
-    assert frame["not_judged"].to_dict() == {"v4.0/u": 0.0, "v4.0/e": 1.0, "v4.0/s": 1.0}
+    assert frame["not_judged"].to_dict() == {
+        "v4.0/u": 0.0,
+        "v4.0/e": 1.0,
+        "v4.0/s": 1.0,
+    }
 
 
 def test_a_check_finds_a_wrong_unit(tmp_path: Path) -> None:
     rows = [
-        entry(uid=f"{version}{place}", version=version, Platform=f"P{place}", Model="gptj-99.9", Result=value)
+        entry(
+            uid=f"{version}{place}",
+            version=version,
+            Platform=f"P{place}",
+            Model="gptj-99.9",
+            Result=value,
+        )
         for version, value in (("v4.0", 100.0), ("v4.1", 100.0 * TOKENS["gptj"]))
         for place in range(4)
     ]
@@ -149,16 +187,7 @@ def test_a_check_finds_a_wrong_unit(tmp_path: Path) -> None:
     assert good.quality["wrong_units"] == []
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"not an archive",
-        gzip.compress(b"x" * 2000),
-        gzip.compress(b""),
-    ],
-    ids=["", "text", "noise", "none"],
-)
+@pytest.mark.parametrize("content", [b"", gzip.compress(b"x" * 2000)], ids=["nothing", "noise"])
 def test_a_broken_archive_is_one_line(tmp_path: Path, content: bytes) -> None:
     (tmp_path / ARCHIVE).write_bytes(content)
     with pytest.raises(UserError) as caught:
@@ -166,19 +195,9 @@ def test_a_broken_archive_is_one_line(tmp_path: Path, content: bytes) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("typed", "name"),
-    [
-        ("nvidia h100-sxm-80gb", "H100 SXM"),
-        ("AMD Instinct MI355X", "MI355X"),
-        ("b200", "B200"),
-    ],
-)
-def test_names_are_found_in_any_spelling(typed: str, name: str) -> None:
-    assert find_accelerator(typed) == name
-
-
-def test_facts_are_dated_and_physical() -> None:
+def test_facts_are_dated_and_physical_and_found_in_any_spelling() -> None:
+    assert find_accelerator("nvidia h100-sxm-80gb") == "H100 SXM"
+    assert find_accelerator("AMD Instinct MI355X") == "MI355X"
     table = read_accelerators()
     assert table.index.is_unique
     assert table["known_from"].str.fullmatch(r"\d{4}-\d\d-\d\d").all()

@@ -8,9 +8,17 @@ import pytest
 
 from perfcast.domains.accelerators.datasets.mlperf_inference import build
 from perfcast.domains.accelerators.features.mlperf_inference import derive
-from perfcast.domains.accelerators.predictors.distance import ENTITY, GENERATION, NEW, PAIR, PairShift
+from perfcast.domains.accelerators.predictors.distance import (
+    ENTITY,
+    GENERATION,
+    NEW,
+    PAIR,
+    PairShift,
+)
 from perfcast.domains.accelerators.predictors.last_round import LastRoundPredictor
-from perfcast.domains.accelerators.predictors.pooled_effects import PooledEffectsPredictor
+from perfcast.domains.accelerators.predictors.pooled_effects import (
+    PooledEffectsPredictor,
+)
 from perfcast.domains.accelerators.sources.mlperf_inference import SOURCE
 from perfcast.domains.accelerators.testing.mlperf_inference import write
 from perfcast.predictors.predictor import Predictor
@@ -36,9 +44,14 @@ def error(predictor: Predictor, frame: pd.DataFrame) -> float:
     return float(np.abs(np.log(predictor.predict(frame)[TARGET] / frame[TARGET])).median())
 
 
-def test_effects_predict_the_next_round_and_a_new_accelerator_better_than_the_task_alone(table: Table) -> None:
+def test_effects_predict_the_next_round_and_a_new_accelerator_better_than_the_task_alone(
+    table: Table,
+) -> None:
     frame = table.frame
-    for train in ((frame["round"] != "v5.1").to_numpy(), (frame["accelerator"] != "H100 SXM").to_numpy()):
+    for train in (
+        (frame["round"] != "v5.1").to_numpy(),
+        (frame["accelerator"] != "H100 SXM").to_numpy(),
+    ):
         tasks = np.log(frame[TARGET][train]).groupby(frame["task"][train].astype(str)).median()
         test = frame[~train & frame["task"].astype(str).isin(tasks.index).to_numpy()]
         of_task = np.abs(np.log(test[TARGET]) - test["task"].astype(str).map(tasks).astype(float)).median()
@@ -58,7 +71,10 @@ def test_a_known_pair_has_its_last_result_and_no_older_one(table: Table) -> None
         np.ones(len(frame), dtype=bool),
     )
     np.testing.assert_allclose(predictor.predict(once)[TARGET], once[TARGET], rtol=1e-9)
-    both = {"other": other, "ridge": {"_target_": "perfcast.predictors.linear.Ridge"}}
+    both = {
+        "other": other,
+        "ridge": {"_target_": "perfcast.predictors.linear.Ridge"},
+    }
     known = (frame["accelerator"] != "H100 SXM").to_numpy()
     limit = 0.01
     mean = fit(
@@ -74,7 +90,9 @@ def test_a_known_pair_has_its_last_result_and_no_older_one(table: Table) -> None
     assert 0 < np.abs(np.log(mean / first)).max() <= limit / 2 + 1e-9
 
 
-def test_distance_is_that_of_the_pair_the_accelerator_the_generation_or_none(table: Table) -> None:
+def test_distance_is_that_of_the_pair_the_accelerator_the_generation_or_none(
+    table: Table,
+) -> None:
     frame = table.frame.astype(
         {
             "task": "object",
@@ -91,4 +109,9 @@ def test_distance_is_that_of_the_pair_the_accelerator_the_generation_or_none(tab
             row.assign(accelerator="never seen", generation="never seen"),
         ]
     )
-    assert PairShift.fit(frame, table.columns).of(rows).tolist() == [PAIR, ENTITY, GENERATION, NEW]
+    assert PairShift.fit(frame, table.columns).of(rows).tolist() == [
+        PAIR,
+        ENTITY,
+        GENERATION,
+        NEW,
+    ]

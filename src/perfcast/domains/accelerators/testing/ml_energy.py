@@ -48,8 +48,8 @@ def _configuration(
     batch: int,
     random: np.random.Generator,
 ) -> dict[str, Any]:
-    (name, total, active) = model
-    (gpu_name, power, bandwidth) = gpu
+    name, total, active = model
+    gpu_name, power, bandwidth = gpu
     gpus = 1 if total < 40 else 4
     step = 1.0 + 2 * active / bandwidth / gpus + batch * active**0.5 / bandwidth / 50
     step *= float(np.exp(random.normal(0, 0.05)))
@@ -64,15 +64,12 @@ def _configuration(
         "avg_power_watts": watts,
     }
     if workload.startswith("text-to"):
-        sizes = {
+        return {
+            **common,
             "batch_size": batch,
             "image_height": 1024,
             "image_width": 1024,
             "inference_steps": 20,
-        }
-        return {
-            **common,
-            **sizes,
             "ulysses_degree": gpus,
             "ring_degree": 1,
             "energy_per_image_joules": watts * step / 10,
