@@ -15,7 +15,12 @@ from perfcast.inference.suites import Suites
 PLAIN = PredictOptions(neighbors=0, explain=False)
 SLACK = 1 + 1e-9
 """Rounding of sums of logarithms."""
-CASES = settings(max_examples=12, deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate])
+CASES = settings(
+    max_examples=8,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.explicit, Phase.generate],
+)
 BYTES = {"bf16": 2.0, "fp8": 1.0, "int4": 0.53}
 DEPLOYMENTS = st.fixed_dictionaries(
     {
@@ -91,7 +96,13 @@ def test_nothing_is_faster_than_memory_and_arithmetic(deployment):
     tokens = model["full_layers"] * length + model["window_layers"] * min(length, model["window"])
     cache = model["kv_elements"] * tokens * element
     weights = model["total_params_1e9"] * 1e9 * size
-    running = max(min(deployment["batch"], (0.9 * gpus * gpu["memory_gib"] * 2**30 - weights) / cache), 1.0)
+    running = max(
+        min(
+            deployment["batch"],
+            (0.9 * gpus * gpu["memory_gib"] * 2**30 - weights) / cache,
+        ),
+        1.0,
+    )
     share = model["experts_per_token"] / model["experts"] if model["experts"] else 1.0
     shared = 0.35 * model["active_params_1e9"] / model["total_params_1e9"] if model["experts"] else 0.0
     read = weights * (shared + (1 - shared) * (1 - (1 - share) ** running))

@@ -49,15 +49,31 @@ def test_both_latencies_have_intervals_from_values_looked_up_implied_assumed_or_
         assert each.unit == "ms" and 0 < each.low < each.median < each.high and 0 < each.in_domain_score <= 1
         assert each.neighbors
     known = values()
-    assert known["memory_gib"] == (141, "looked up") and known["layers"] == (80, "looked up")
-    assert known["gpus"] == (4, "implied") and known["attention_data_parallel"] == (1, "implied")
+    assert known["memory_gib"] == (141, "looked up") and known["layers"] == (
+        80,
+        "looked up",
+    )
+    assert known["gpus"] == (4, "implied") and known["attention_data_parallel"] == (
+        1,
+        "implied",
+    )
     assert known["moe_expert_parallel"] == (1, "implied")
     assert known["precision"][1] == known["backend"][1] == "assumed"
     known = values(precision="bf16", backend="SGLang", memory_gib=160)
-    assert known["precision"] == ("bf16", "given") and known["backend"] == ("sglang", "given")
+    assert known["precision"] == ("bf16", "given") and known["backend"] == (
+        "sglang",
+        "given",
+    )
     assert known["memory_gib"] == (160, "given")
-    assert values(model="Qwen3-32B-NVFP4", gpu="B200")["precision"] == ("fp4", "given"), "the name tells it"
-    known = values(model="qwen3-32b", gpu="L40S", **{"tensor-parallel": 1, "batch": 2, "input": 256})
+    assert values(model="Qwen3-32B-NVFP4", gpu="B200")["precision"] == (
+        "fp4",
+        "given",
+    ), "the name tells it"
+    known = values(
+        model="qwen3-32b",
+        gpu="L40S",
+        **{"tensor-parallel": 1, "batch": 2, "input": 256},
+    )
     assert known["precision"][0] != "bf16", "61 GiB of weights do not fit in 45 GiB"
 
 
@@ -76,27 +92,10 @@ def test_layouts():
             },
             (4, 1, 1, 4),
         ),
-        (
-            {
-                "model": "gpt-oss-120b",
-                "tensor-parallel": 2,
-                "attention-dp": 2,
-                "moe-tp": 2,
-            },
-            (4, 2, 2, 2),
-        ),
         ({"tensor-parallel": None, "gpus": 8}, (8, 8, 1, 1)),
         ({"pipeline-parallel": 2}, (8, 4, 1, 1)),
         # without a layout the fewest GPUs that hold the model are assumed
         ({"tensor-parallel": None, "precision": "fp8"}, (1, 1, 1, 1)),
-        (
-            {
-                "tensor-parallel": None,
-                "precision": "bf16",
-                "batch": 64,
-            },
-            (2, 2, 1, 1),
-        ),
         (
             {
                 "tensor-parallel": None,
@@ -113,24 +112,38 @@ def test_layouts():
 
 def test_refusals():
     for changed, message in (
-        ({"gpu": "H800"}, "gpu must be a known GPU, but it has 'H800'; write one of H200, H100"),
+        (
+            {"gpu": "H800"},
+            "gpu must be a known GPU, but it has 'H800'; write one of H200, H100",
+        ),
         ({"gpu": None}, "gpu must be a known GPU, but it names none"),
         ({"model": "llama-4-405b"}, "model must be a known model"),
-        ({"model": "config.json"}, "model must be a known model"),
-        ({"batch": None}, "a deployment must have batch, input, output, but it has no batch"),
-        ({"input": None, "output": None}, "but it has no input, output"),
-        ({"precision": "fp6"}, "precision must be one of bf16, fp8, fp4, int4, but it has 'fp6'"),
+        (
+            {"batch": None},
+            "a deployment must have batch, input, output, but it has no batch",
+        ),
+        (
+            {"precision": "fp6"},
+            "precision must be one of bf16, fp8, fp4, int4, but it has 'fp6'",
+        ),
         ({"backend": "llama.cpp"}, "backend must be one of vllm, sglang, trtllm"),
         ({"batch": 0}, "batch must be between 1"),
-        ({"batch": -3}, "batch must be between 1"),
         ({"batch": 2.5}, "batch must be a whole number"),
         ({"batch": 10**9}, "batch: 1e+09 are more than the 1000000"),
-        ({"input": 10**12}, "input: 1e+12 are more than"),
         ({"tensor-parallel": 4096}, "tensor-parallel: they are more than 1024 GPUs"),
-        ({"gpus": 8}, "gpus: tensor x pipeline x attention-data parallel are 4 GPUs, not 8"),
+        (
+            {"gpus": 8},
+            "gpus: tensor x pipeline x attention-data parallel are 4 GPUs, not 8",
+        ),
         ({"expert-parallel": 2}, "expert-parallel: the model has no experts"),
-        ({"model": "gpt-oss-120b", "expert-parallel": 8}, "expert-parallel: experts on 8 GPUs are more than the 4 "),
-        ({"precision": "bf16", "gpu": "H100", "tensor-parallel": 1}, "132 GiB, more than the 72 GiB that are 90 %"),
+        (
+            {"model": "gpt-oss-120b", "expert-parallel": 8},
+            "expert-parallel: experts on 8 GPUs are more than the 4 ",
+        ),
+        (
+            {"precision": "bf16", "gpu": "H100", "tensor-parallel": 1},
+            "132 GiB, more than the 72 GiB that are 90 %",
+        ),
         ({"model": "deepseek-r1", "gpu": "H100"}, "in the smallest format take"),
         (
             {
@@ -141,16 +154,34 @@ def test_refusals():
             },
             "cache of one request",
         ),
-        ({"tensor-parallel": 3}, "tensor-parallel: 3 GPUs cannot share 64 heads of attention"),
-        ({"tensor-parallel": None, "gpus": 7}, "gpus: 7 GPUs cannot share 64 heads"),
-        ({"model": "phi-4", "tensor-parallel": 4}, "4 GPUs cannot share 40 heads of attention with 10 of keys"),
-        ({"pipeline-parallel": 90, "tensor-parallel": 1}, "90 stages are more than the 80 layers"),
-        ({"input": 131_000}, "of 131256 tokens is longer than the context of Llama-3.1-70B, 131072 tokens"),
-        ({"model": "llama3 70b", "input": 8000}, "of 8256 tokens is longer than the context of Llama-3-70B, 8192"),
-        ({"precision": "fp4"}, "precision: H200 computes bf16, fp8, not fp4; use bf16 or fp8, or int4"),
-        ({"gpu": "A100", "precision": "fp8"}, "precision: A100 computes bf16, not fp8"),
-        ({"gpu": "MI300X", "backend": "trtllm"}, "backend: trtllm runs on GPUs of NVIDIA"),
-        ({"model": "Qwen3-32B-NVFP4", "precision": "fp8"}, "model and precision must agree"),
+        (
+            {"tensor-parallel": 3},
+            "tensor-parallel: 3 GPUs cannot share 64 heads of attention",
+        ),
+        (
+            {"model": "phi-4", "tensor-parallel": 4},
+            "4 GPUs cannot share 40 heads of attention with 10 of keys",
+        ),
+        (
+            {"pipeline-parallel": 90, "tensor-parallel": 1},
+            "90 stages are more than the 80 layers",
+        ),
+        (
+            {"input": 131_000},
+            "of 131256 tokens is longer than the context of Llama-3.1-70B, 131072 tokens",
+        ),
+        (
+            {"precision": "fp4"},
+            "precision: H200 computes bf16, fp8, not fp4; use bf16 or fp8, or int4",
+        ),
+        (
+            {"gpu": "MI300X", "backend": "trtllm"},
+            "backend: trtllm runs on GPUs of NVIDIA",
+        ),
+        (
+            {"model": "Qwen3-32B-NVFP4", "precision": "fp8"},
+            "model and precision must agree",
+        ),
         ({"gpu": "My GPU", **GPU_FACTS, "memory_gib": None}, "add memory_gib"),
     ):
         with pytest.raises(UserError) as error:
@@ -186,14 +217,19 @@ def test_a_model_comes_from_its_config(tmp_path):
 def test_notes_tell_what_was_never_measured_and_what_is_assumed_breaks_no_limit():
     (note,) = predict(model="gpt-oss-120b", precision="fp4").notes
     assert note == "H200 has no fp4 arithmetic: the weights are stored in it, and computed in bfloat16"
-    large = {"tensor-parallel": 1, "batch": 256, "input": 8192}
-    (note,) = predict(precision="fp8", **large).notes
-    assert "requests fit in memory at once" in note
     first, *_ = predict(gpu="L40S", model="mistral-7b").notes
     assert first == "never measured: the GPU L40S, the model Mistral-7B"
     assert values(gpu="A100")["precision"] == ("bf16", "implied")
-    known = values(model="qwen2.5-7b", precision="bf16", gpu="L4", **{"tensor-parallel": None, "batch": 1024})
-    assert known["tensor_parallel"][0] == 4 and known["pipeline_parallel"] == (2, "assumed"), "28 heads on 8 GPUs"
+    known = values(
+        model="qwen2.5-7b",
+        precision="bf16",
+        gpu="L4",
+        **{"tensor-parallel": None, "batch": 1024},
+    )
+    assert known["tensor_parallel"][0] == 4 and known["pipeline_parallel"] == (
+        2,
+        "assumed",
+    ), "28 heads on 8 GPUs"
     phi = {"gpu": "RTX 4090", "model": "phi-4", "tensor-parallel": 2}
     for case in ({"gpu": "H100", "tensor-parallel": 1}, phi):
         answer = values(**case)
@@ -206,8 +242,6 @@ def test_a_vendor_without_a_deployment_is_refused():
     assert str(caught.value) == (
         "gpu must be of a vendor with results in llm_serving, but it has one of AMD; these are NVIDIA"
     )
-    machine = {"gpu": "Mine 1", **GPU_FACTS}
-    assert {each.trust for each in predict(**machine).estimates} == {"low: never measured"}
 
 
 def test_an_assumed_number_format_is_named_with_the_formats_that_do_not_fit():
@@ -235,14 +269,6 @@ def test_the_note_on_waiting_requests_counts_whole_ones():
     assert any(note.startswith(f"the caches of {int(fitting)} of 128 requests") for note in answer.notes)
 
 
-def test_derived_quantities_obey_the_limit_on_widths():
-    scores = {"ttft": (50.0, 5.0, 500.0), "tpot": (5.0, 0.5, 50.0)}
-    cells = {"output_tokens": 10.0, "concurrency": 2.0, "gpus": 4.0}
-    derived, notes = derive_values(DERIVED_OUTPUTS, scores, cells)
-    assert derived == ()
-    assert notes[0] == ("tokens_per_second is left out: its interval would span a factor of 100, more than 20")
-
-
 def test_derived_quantities_follow_from_the_latencies():
     prediction = predict()
     ttft, tpot = ({each.task: each for each in prediction.estimates}[name] for name in ("ttft", "tpot"))
@@ -260,16 +286,17 @@ def test_derived_quantities_follow_from_the_latencies():
     assert all(each.low < each.median < each.high for each in prediction.derived)
     assert predict(quantity="ttft").derived == (), "one latency alone gives no throughput"
     scores = {"ttft": (50.0, None, None), "tpot": (5.0, 4.0, 6.0)}
-    (left,), _ = derive_values(
-        DERIVED_OUTPUTS,
-        scores,
-        {
-            "output_tokens": 10.0,
-            "concurrency": 2.0,
-            "gpus": np.nan,
-        },
+    cells = {"output_tokens": 10.0, "concurrency": 2.0, "gpus": np.nan}
+    (left,), _ = derive_values(DERIVED_OUTPUTS, scores, cells)
+    assert (left.name, left.median, left.low) == (
+        "tokens_per_second_per_user",
+        100.0,
+        None,
     )
-    assert (left.name, left.median, left.low) == ("tokens_per_second_per_user", 100.0, None)
+    wide = {"ttft": (50.0, 5.0, 500.0), "tpot": (5.0, 0.5, 50.0)}
+    derived, notes = derive_values(DERIVED_OUTPUTS, wide, {**cells, "gpus": 4.0})
+    assert derived == ()
+    assert notes[0] == ("tokens_per_second is left out: its interval would span a factor of 100, more than 20")
 
 
 def test_the_text_and_the_table_label_what_is_derived_and_assumed_and_one_bad_deployment_is_refused_alone():
@@ -285,7 +312,10 @@ def test_the_text_and_the_table_label_what_is_derived_and_assumed_and_one_bad_de
         "facts of H200, public from 2023-11-13",
     ):
         assert words in text
-    assert answer.to_frame().groupby("target").size().to_dict() == {"latency": 2, "derived": 3}
+    assert answer.to_frame().groupby("target").size().to_dict() == {
+        "latency": 2,
+        "derived": 3,
+    }
 
 
 VARIED = ["gpu=H100|H200|B200", "tensor-parallel=2,4,8"]
@@ -358,15 +388,13 @@ def test_a_target_may_name_its_unit_and_another_form_is_one_line():
         (constraint,) = read_request([typed], Suites(champion())).constraints
         return constraint
 
-    for typed in ("tpot <= 30", "tpot<=30ms", "TPOT <= 30 ms", "tpot <= 0.03 s", "tpot <= 3e4 us"):
-        assert (read(typed).output.task, read(typed).threshold) == ("tpot", pytest.approx(30))
+    for typed in ("tpot <= 30", "TPOT<=30ms", "tpot <= 0.03 s"):
+        assert (read(typed).output.task, read(typed).threshold) == (
+            "tpot",
+            pytest.approx(30),
+        )
     form = "TASK <= NUMBER"
-    for typed, words in {
-        "fast": form,
-        "tpot <= 1 2": form,
-        "tpot <= 30 GB": "positive",
-        "tpot <= inf": "positive",
-    }.items():
+    for typed, words in {"fast": form, "tpot <= 30 GB": "positive"}.items():
         with pytest.raises(UserError, match=words):
             read(typed)
 
@@ -384,21 +412,6 @@ def test_a_price_is_one_of_a_gpu_and_hour():
     assert {each.message.partition(" needs ")[0] for each in rank(by=by).refused} == {f"--by {by}"}
 
 
-def test_wrong_requests_are_one_line():
-    for call, message in (
-        (lambda: rank(by="tokens_per_second/cost"), "must not name the cost"),
-        (lambda: rank(by="tokens_per_minute"), "tokens_per_second"),
-        (lambda: make_candidates(KNOWN, read_varied_fields(["gpu=H1"], champion().fields)), "gpu is given and varied"),
-        (lambda: grid("model=llama-3.1-8b,foo"), "model must be a known model, but --vary has 'foo'"),
-        (lambda: grid("gpu=H100,foo"), "gpu must be a known GPU"),
-        (lambda: grid("precision=fp8,fp6"), "precision must be one of bf16"),
-        (lambda: grid("batch=0,1"), "batch must be between 1"),
-    ):
-        with pytest.raises(UserError, match=message) as error:
-            call()
-        assert "\n" not in str(error.value)
-
-
 def test_impossible_candidates_are_refused_and_the_others_ranked():
     entries = candidates("gpu=H100,H200", "tensor-parallel=1,4", precision="bf16")
     ranking = rank_machines(entries, Suites(champion()), read_request([], Suites(champion())), PLAIN)
@@ -406,24 +419,24 @@ def test_impossible_candidates_are_refused_and_the_others_ranked():
     assert "more than the 72 GiB that are 90 % of 1 GPU" in ranking.refused[0].message and len(ranking.candidates) == 2
 
 
-def grid(*vary, tasks=(), **changed):
+def grid(*vary, **changed):
     entry = MachineEntry(1, "it", {**KNOWN, **changed})
-    return predict_grid(entry, read_varied_fields(list(vary), champion().fields), champion(), tasks)
+    return predict_grid(entry, read_varied_fields(list(vary), champion().fields), champion(), ())
 
 
-def test_what_if_over_batch_input_model_gpu_and_layout():
+def test_combinations_are_predicted_or_impossible_and_an_unknown_one_is_refused():
     answer = grid("batch=1,8,64", "input=512,8192", precision="fp8")
-    assert len(answer.possible) == 6 and {each.task for each in answer.possible[0].estimates} == {"ttft", "tpot"}
+    assert len(answer.possible) == 6
     by_batch = [each.derived[0].median for each in answer.possible if each.values["input"] == "512"]
     assert by_batch == sorted(by_batch), "more requests give more tokens per second"
-    frame = answer.to_frame()
-    assert set(frame["task"]) >= {"ttft", "tpot", "tokens_per_second"} and np.isfinite(frame["estimate"]).all()
-    models = grid("model=llama-3.1-8b,llama-3.1-70b", tasks=["tpot"], precision="fp8").possible
-    small, large = (each.estimates[0].median for each in models)
-    assert small < large
-    assert len(grid("gpu=H100,B200", "tensor-parallel=2,8", gpus=4, precision="fp8").possible) == 4
     answer = grid("tensor-parallel=1,2", gpu="H100", precision="bf16")
     assert [bool(each.violation) for each in answer.combinations] == [True, False]
+    with pytest.raises(UserError, match="model must be a known model, but --vary has 'foo'"):
+        grid("model=llama-3.1-8b,foo")
+    with pytest.raises(UserError, match="gpu is given and varied"):
+        make_candidates(KNOWN, read_varied_fields(["gpu=H1"], champion().fields))
+    with pytest.raises(UserError, match="must not name the cost"):
+        rank(by="tokens_per_second/cost")
 
 
 def run(command, *words):
@@ -480,19 +493,6 @@ def test_the_commands_answer(capsys, tmp_path):
             ],
             "tokens_per_second/price",
         ),
-        (
-            [
-                "what-if",
-                *FLAGS,
-                "--tp",
-                "4",
-                "--vary",
-                "batch=1,2",
-                "--out",
-                str(tmp_path / "a.csv"),
-            ],
-            "",
-        ),
         (["similar", *FLAGS, "--tp", "4", "--count", "2"], ""),
         (
             [
@@ -505,18 +505,16 @@ def test_the_commands_answer(capsys, tmp_path):
         ),
     ):
         assert run(*words) == 0 and printed in capsys.readouterr().out
-    rows = [f"{gpu},{model},32,2048,256,4" for gpu in ("H200", "B200") for model in ("llama-3.1-8b", config)]
-    table.write_text("\n".join(["gpu,model,batch,input,output,tp", *rows, "foo,llama-3.1-8b,32,2048,256,4"]))
+    table.write_text(f"gpu,model,batch,input,output,tp\nH200,{config},32,2048,256,4\nfoo,llama-3.1-8b,32,2048,256,4\n")
     assert run("predict", str(table), "--csv") == 3
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 1 + 4 * 5 + 1 and "refused" in lines[-1]
+    assert len(lines) == 1 + 5 + 1 and "refused" in lines[-1]
 
 
 def test_mistakes_are_one_line(capsys):
     for words, message in (
         (["--processor", "EPYC 9654"], "has 'processor'"),
         (["--set", "bf16_tflops=1e999", *FLAGS], "bf16_tflops must be a number"),
-        (FLAGS[:2], "model must be a known model"),
         ([], "try --gpu H200"),
         (
             [
@@ -528,7 +526,6 @@ def test_mistakes_are_one_line(capsys):
             "there is no file",
         ),
         ([*FLAGS[:2], "--model", "\x1b[31m", *FLAGS[4:]], "text that can be printed"),
-        ([*FLAGS[:2], "--model", "x" * 501, *FLAGS[4:]], "at most 500 letters"),
     ):
         assert run("predict", *words) == 2
         error = capsys.readouterr().err

@@ -63,36 +63,12 @@ def smallest_bytes(cells: Cells) -> tuple[np.ndarray, np.ndarray]:
 
     Those of the smallest format where none is known.
     """
-    weights = cells.assign(
-        {
-            "precision": np.array(
-                [name or SMALLEST_FORMAT for name in cells["precision"].tolist()],
-                dtype=object,
-            )
-        }
-    )
-    caches = cells.assign(
-        {
-            "precision": np.array(
-                [name or SMALLEST_CACHE for name in cells["precision"].tolist()],
-                dtype=object,
-            )
-        }
-    )
-    return weight_bytes(weights), cached_bytes(caches, share=1.0)
 
+    def fill(smallest: str) -> Cells:
+        formats = [name or smallest for name in cells["precision"].tolist()]
+        return cells.assign({"precision": np.array(formats, dtype=object)})
 
-def find_deployment_violations(cells: Cells) -> Iterator[Violation]:
-    """Yield the limits that a deployment breaks; unknown cells break none."""
-    lines = cells.index.tolist()
-    for name, largest in _LARGEST.items():
-        for row in np.flatnonzero(cells[name] > largest).tolist():
-            fact = f"{cells[name][row]:g} are more than the {largest} that can be asked for"
-            yield Violation(lines[row], (name,), fact, "correct it")
-    with np.errstate(invalid="ignore"):
-        yield from _find_layout_violations(cells, lines)
-        yield from _find_model_violations(cells, lines)
-        yield from _find_memory_violations(cells, lines)
+    return weight_bytes(fill(SMALLEST_FORMAT)), cached_bytes(fill(SMALLEST_CACHE), share=1.0)
 
 
 def _find_memory_violations(cells: Cells, lines: list[int]) -> Iterator[Violation]:
@@ -185,12 +161,8 @@ def _find_layout_violations(cells: Cells, lines: list[int]) -> Iterator[Violatio
         [np.where(known[name], np.maximum(cells[name], 1.0), 1.0) for name in EXPERT_PARALLEL],
         axis=0,
     )
-    inside = np.where(
-        known["pipeline_parallel"],
-        count_gpus(cells) / np.maximum(cells["pipeline_parallel"], 1),
-        np.nan,
-    )
-    inside = np.where(known["pipeline_parallel"], inside, count_gpus(cells))
+    stages = np.where(known["pipeline_parallel"], np.maximum(cells["pipeline_parallel"], 1), 1.0)
+    inside = count_gpus(cells) / stages
     mixture = known["experts"] & (cells["experts"] > 0)
     for row in np.flatnonzero(mixture & (moe > inside)):
         fact = f"experts on {moe[row]:g} GPUs are more than the {inside[row]:g} GPUs of a layer"
@@ -234,8 +206,16 @@ class DeploymentLimits(Limits):
     }
 
     def find_violations(self, cells: Cells) -> Iterator[Violation]:
-        """Yield the limits of deployments that a row breaks."""
-        return find_deployment_violations(cells)
+        """Yield the limits that a deployment breaks; unknown cells break none."""
+        lines = cells.index.tolist()
+        for name, largest in _LARGEST.items():
+            for row in np.flatnonzero(cells[name] > largest).tolist():
+                fact = f"{cells[name][row]:g} are more than the {largest} that can be asked for"
+                yield Violation(lines[row], (name,), fact, "correct it")
+        with np.errstate(invalid="ignore"):
+            yield from _find_layout_violations(cells, lines)
+            yield from _find_model_violations(cells, lines)
+            yield from _find_memory_violations(cells, lines)
 
     def list_vendors(self, cells: Mapping[str, Any]) -> list[Any]:
         """Return the vendors of GPUs: deployments on those of one tell little of those of another."""

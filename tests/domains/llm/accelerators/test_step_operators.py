@@ -4,8 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from perfcast.domains.llm.accelerators.accelerator_catalog import MODEL_FACTS, read_gpus, read_layers, read_models
-from perfcast.domains.llm.accelerators.served_memory import running_requests, shortest_step
+from perfcast.domains.llm.accelerators.accelerator_catalog import (
+    MODEL_FACTS,
+    read_gpus,
+    read_layers,
+    read_models,
+)
 from perfcast.domains.llm.accelerators.step_operators import (
     PARTS,
     PEAKS,
@@ -87,8 +91,14 @@ def test_products_experts_and_attention_are_shared_by_gpus_and_copies():
     assert experts[["count", "tokens", "ep", "experts"]].tolist() == [58, 16, 8, 256]
     attention = listed[listed["op"] == "generation_attention"].iloc[0]
     # the cache of a latent layer: one vector of 576 elements per token
-    assert (attention["batch"], 2 * attention["kv_heads"] * attention["head_dim"]) == (2, 576)
-    assert set(listed.loc[listed["part"] == "exchange", "op"]) == {"all_gather", "reduce_scatter"}
+    assert (attention["batch"], 2 * attention["kv_heads"] * attention["head_dim"]) == (
+        2,
+        576,
+    )
+    assert set(listed.loc[listed["part"] == "exchange", "op"]) == {
+        "all_gather",
+        "reduce_scatter",
+    }
 
 
 def test_parts_add_operators_up():
@@ -107,23 +117,15 @@ def test_parts_add_operators_up():
         "prompt": total,
         "mixed": total * 16 / 200,
     }
-    expected |= {"queue": total * 16, "wait": total * (total * 16 / 200) / step["count"].sum()}
+    expected |= {
+        "queue": total * 16,
+        "wait": total * (total * 16 / 200) / step["count"].sum(),
+    }
     assert {name: parts[name][0] for name in expected} == pytest.approx(expected)
     frame = frame.assign(model_family="unknown", total_params_1e9=np.nan)
     listed = list_operators(frame)
     unknown = add_parts(listed, light_of(listed), frame)
     assert all(np.isnan(values).all() for values in unknown.values())
-
-
-def test_requests_that_wait_read_no_cache():
-    frame = deployments(DENSE)
-    tpot = pd.Series([10.0])
-    weights = 8.03e9 * 2
-    cache = 2048 * 2 * 32 * 1100
-    for ttft, running in ((0.0, 16), (199 * 10.0, 8)):
-        step = shortest_step(frame, pd.Series([ttft]), tpot)[0]
-        assert step == pytest.approx((weights + running * cache) / (2 * 3350e9) * 1e3)
-    assert running_requests(frame)[0] == 16
 
 
 def parts_of(families):
@@ -137,7 +139,11 @@ def parts_of(families):
         "concurrency": 16.0,
         "gpus": 8.0,
     }
-    load |= {"tensor_parallel": 8.0, "attention_data_parallel": 1.0, "moe_tensor_parallel": 8.0}
+    load |= {
+        "tensor_parallel": 8.0,
+        "attention_data_parallel": 1.0,
+        "moe_tensor_parallel": 8.0,
+    }
     frame = pd.DataFrame(
         {
             "model_family": families,

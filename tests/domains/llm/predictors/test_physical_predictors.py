@@ -92,8 +92,16 @@ FACTOR_COLUMNS = (
 
 def draw(rows=400, noise=0.0):
     rng = np.random.default_rng(0)
-    X = pd.DataFrame({"bytes": np.exp(rng.normal(3, 1, rows)), "steps": np.exp(rng.normal(1, 1, rows))})
-    X = X.assign(software=rng.choice(["fast", "slow"], rows), color=rng.choice(["red", "blue"], rows))
+    X = pd.DataFrame(
+        {
+            "bytes": np.exp(rng.normal(3, 1, rows)),
+            "steps": np.exp(rng.normal(1, 1, rows)),
+        }
+    )
+    X = X.assign(
+        software=rng.choice(["fast", "slow"], rows),
+        color=rng.choice(["red", "blue"], rows),
+    )
     factor = X["software"].map({"fast": 0.8, "slow": 1.25})
     time = (2 + 0.5 * X["bytes"] + 3 * X["steps"]) * factor * np.exp(rng.normal(0, noise, rows))
     return X, time.to_frame("time")

@@ -19,27 +19,22 @@ WEIGHT_BYTES = {
     "nvfp4": 0.5625,
     "int4_wo": 0.53,
     "w4a16_mxfp4": 0.53125,
-    "w4a8_mxfp4_mxfp8": 0.53125,
     "half": 2.0,
-    "int8": 1.0,
-    "float32": 4.0,
 }
 """Bytes of a weight, with its scales, or of an element of a cache or a message."""
 COMPUTE_BYTES = {
     "fp8": 1.0,
     "fp8_block": 1.0,
     "nvfp4": 0.5,
-    "w4a8_mxfp4_mxfp8": 1.0,
 }
 """Bytes of a number that the matrix units multiply; other formats are widened to bfloat16."""
 FULL_BYTES = 2.0
-"""Bytes of a number that no format shortens: outputs, activations of a mixture, queries; in float32 all have four."""
+"""Bytes of a number that no format shortens: outputs, activations of a mixture, queries."""
 
 RING_PASSES = {
     "all_reduce": 2.0,
     "all_gather": 1.0,
     "reduce_scatter": 1.0,
-    "alltoall": 1.0,
 }
 """Passes of a message over the ring."""
 
@@ -94,11 +89,6 @@ def weight_bytes(frame: pd.DataFrame) -> np.ndarray:
     return np.asarray(frame["dtype"].astype("str").map(WEIGHT_BYTES), dtype=float)
 
 
-def full_bytes(frame: pd.DataFrame) -> np.ndarray:
-    """Return the bytes of a number that the format of the weights does not shorten."""
-    return np.asarray(np.maximum(weight_bytes(frame), FULL_BYTES))
-
-
 def light_time(frame: pd.DataFrame, amounts: Amounts) -> np.ndarray:
     """Return the shortest time that the peak, the memory and the links allow, in ms."""
     moved = amounts["bytes_input"] + amounts["bytes_weights"] + amounts["bytes_output"]
@@ -124,53 +114,52 @@ def _numbers(frame: pd.DataFrame, name: str) -> np.ndarray:
     return np.asarray(frame[name], dtype=float)
 
 
-def _gemm(frame: pd.DataFrame) -> dict[str, np.ndarray]:
+def _gemm(frame: pd.DataFrame) -> Amounts:
     m = _numbers(frame, "m")
     n = _numbers(frame, "n")
     k = _numbers(frame, "k")
     weight = weight_bytes(frame)
     return {
         "flops": 2 * m * n * k,
-        "bytes_input": np.minimum(weight, full_bytes(frame)) * m * k,
+        "bytes_input": weight * m * k,
         "bytes_weights": weight * n * k,
-        "bytes_output": full_bytes(frame) * m * n,
+        "bytes_output": FULL_BYTES * m * n,
     }
 
 
-def _context(frame: pd.DataFrame) -> dict[str, np.ndarray]:
+def _attention(frame: pd.DataFrame, queries: np.ndarray | float, pairs: np.ndarray, read: np.ndarray) -> Amounts:
+    """Return the amounts of attention.
+
+    Args:
+        queries: New tokens of a sequence.
+        pairs: Pairs of a query and a key of a sequence.
+        read: Tokens of a sequence whose keys and values are read.
+    """
     batch = _numbers(frame, "batch")
-    length = _numbers(frame, "sequence")
     heads = _numbers(frame, "heads")
-    kv = _numbers(frame, "kv_heads")
     dim = _numbers(frame, "head_dim")
-    window = _numbers(frame, "window")
-    query = full_bytes(frame) * batch * length * heads * dim
+    query = FULL_BYTES * batch * queries * heads * dim
     return {
-        "flops": 4 * batch * heads * dim * attended(length, window),
+        "flops": 4 * batch * heads * dim * pairs,
         "bytes_input": query,
-        "bytes_weights": 2 * batch * length * kv * dim * weight_bytes(frame),
+        "bytes_weights": 2 * batch * read * _numbers(frame, "kv_heads") * dim * weight_bytes(frame),
         "bytes_output": query,
     }
 
 
-def _generation(frame: pd.DataFrame) -> dict[str, np.ndarray]:
-    batch = _numbers(frame, "batch")
+def _context(frame: pd.DataFrame) -> Amounts:
     length = _numbers(frame, "sequence")
-    heads = _numbers(frame, "heads")
-    kv = _numbers(frame, "kv_heads")
-    dim = _numbers(frame, "head_dim")
+    return _attention(frame, length, attended(length, _numbers(frame, "window")), length)
+
+
+def _generation(frame: pd.DataFrame) -> Amounts:
+    length = _numbers(frame, "sequence")
     window = _numbers(frame, "window")
     read = np.where(window > 0, np.minimum(length, window), length)
-    query = full_bytes(frame) * batch * heads * dim
-    return {
-        "flops": 4 * batch * heads * dim * read,
-        "bytes_input": query,
-        "bytes_weights": 2 * batch * read * kv * dim * weight_bytes(frame),
-        "bytes_output": query,
-    }
+    return _attention(frame, 1.0, read, read)
 
 
-def _mixture(frame: pd.DataFrame) -> dict[str, np.ndarray]:
+def _mixture(frame: pd.DataFrame) -> Amounts:
     tokens = _numbers(frame, "tokens")
     hidden = _numbers(frame, "hidden")
     inner = _numbers(frame, "expert_hidden")
@@ -182,19 +171,19 @@ def _mixture(frame: pd.DataFrame) -> dict[str, np.ndarray]:
     inner = inner / tp
     return {
         "flops": 6 * pairs * hidden * inner,
-        "bytes_input": pairs * (hidden + 2 * inner) * full_bytes(frame),
+        "bytes_input": pairs * (hidden + 2 * inner) * FULL_BYTES,
         "bytes_weights": experts_touched(pairs, experts / ep) * 3 * hidden * inner * weight_bytes(frame),
-        "bytes_output": pairs * (hidden + inner) * full_bytes(frame),
+        "bytes_output": pairs * (hidden + inner) * FULL_BYTES,
     }
 
 
-def _collective(frame: pd.DataFrame) -> dict[str, np.ndarray]:
+def _collective(frame: pd.DataFrame) -> Amounts:
     gpus = _numbers(frame, "gpus")
     passes = frame["op"].astype("str").map(RING_PASSES).to_numpy(dtype=float)
     return {"bytes_link": _numbers(frame, "bytes_message") * passes * (gpus - 1) / gpus}
 
 
-_OPERATORS: dict[str, Callable[[pd.DataFrame], dict[str, np.ndarray]]] = {
+_OPERATORS: dict[str, Callable[[pd.DataFrame], Amounts]] = {
     "gemm": _gemm,
     "context_attention": _context,
     "generation_attention": _generation,

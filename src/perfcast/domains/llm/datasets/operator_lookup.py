@@ -21,7 +21,6 @@ from perfcast.domains.llm.sources.aiconfigurator_operators import (
     DTYPES,
     SHAPES,
     SYSTEMS,
-    WINDOW,
     list_tables,
     read_operators,
 )
@@ -83,8 +82,6 @@ def time_operators(folder: Path, operators: pd.DataFrame) -> np.ndarray:
 def _read(folder: Path, system: str, table: str, gpu: str) -> pd.DataFrame:
     """Return a table of measured operators with the columns of a shape, its format and its time."""
     read = read_operators(folder, system, table)
-    if WINDOW in SHAPES[table] and WINDOW not in read:
-        read = read.assign(**{WINDOW: 0})
     if table == "moe" and (read["distribution"] == DISTRIBUTION).any():
         read = read[read["distribution"] == DISTRIBUTION]
     shape = read[list(SHAPES[table])].rename(columns=SHAPES[table])

@@ -14,28 +14,6 @@ from perfcast.domains.llm.accelerators.accelerator_catalog import read_gpus, rea
 from perfcast.utils.io import atomic_path
 
 FILE = "silicon_sample.csv"
-HEADER = (
-    "id",
-    "silicon_data_source",
-    "backend",
-    "backend_version",
-    "model_path",
-    "system",
-    "precision",
-    "mode",
-    "isl",
-    "osl",
-    "gemm_quant_mode",
-    "moe_quant_mode",
-    "batch_size",
-    "tp_size",
-    "pp_size",
-    "attention_dp_size",
-    "moe_tp_size",
-    "moe_ep_size",
-    "silicon_ttft_ms",
-    "silicon_tpot_ms",
-)
 _MODELS = {
     "deepseek-ai/DeepSeek-R1": "dsv3",
     "openai/gpt-oss-120b": "gptoss",
@@ -64,7 +42,7 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
         atomic_path(folder / FILE) as temporary,
         temporary.open("w", encoding="utf-8", newline="") as file,
     ):
-        writer = csv.DictWriter(file, HEADER, lineterminator="\n")
+        writer = csv.DictWriter(file, records[0], lineterminator="\n")
         writer.writeheader()
         writer.writerows([*records, *_make_defective(records)])
     with atomic_path(folder / "LICENSE") as temporary:
@@ -89,29 +67,30 @@ def _draw_deployment(number: int, random: np.random.Generator) -> list[dict[str,
         tpot = (3 + weights * (0.2 if experts else 1) + prompt * load / osl) * np.exp(random.normal(0, 0.05))
         ttft = (20 + prompt * (1 + load / 4)) * np.exp(random.normal(0, 0.1))
         origin = f"source_file={day}.csv; silicon_concurrency={load}; measured={day}T00:00:00Z; wip={number % 9 == 8}"
-        values = (
-            f"made_up_{number}_{load}",
-            origin,
-            str(random.choice(["vllm", "sglang"])),
-            "0.1",
-            model,
-            system,
-            precision,
-            "agg",
-            isl,
-            osl,
-            precision,
-            precision if experts else "",
-            load,
-            parallel,
-            1,
-            1,
-            parallel if experts else 1,
-            1,
-            f"{ttft:.6f}",
-            f"{tpot:.6f}",
+        records.append(
+            {
+                "id": f"made_up_{number}_{load}",
+                "silicon_data_source": origin,
+                "backend": str(random.choice(["vllm", "sglang"])),
+                "backend_version": "0.1",
+                "model_path": model,
+                "system": system,
+                "precision": precision,
+                "mode": "agg",
+                "isl": isl,
+                "osl": osl,
+                "gemm_quant_mode": precision,
+                "moe_quant_mode": precision if experts else "",
+                "batch_size": load,
+                "tp_size": parallel,
+                "pp_size": 1,
+                "attention_dp_size": 1,
+                "moe_tp_size": parallel if experts else 1,
+                "moe_ep_size": 1,
+                "silicon_ttft_ms": f"{ttft:.6f}",
+                "silicon_tpot_ms": f"{tpot:.6f}",
+            }
         )
-        records.append(dict(zip(HEADER, values, strict=True)))
     return records
 
 

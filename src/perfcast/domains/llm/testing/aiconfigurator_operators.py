@@ -5,8 +5,8 @@ The numbers are made up: they follow operations and bytes with noise, and descri
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,39 @@ from perfcast.domains.llm.sources.aiconfigurator_operators import (
 )
 from perfcast.utils.io import atomic_path
 
+_LENGTHS = tuple(2**power for power in range(14))
+_ATTENTION: dict[str, tuple[Any, ...]] = {
+    "batch_size": (1, 2, 4, 8, 16),
+    "num_heads": (8, 16, 32, 64),
+    "num_key_value_heads": (1, 2, 4, 8),
+    "head_dim": (64, 128),
+    WINDOW: (0, 0, 0, 128),
+}
+_SIZES: dict[str, dict[str, tuple[Any, ...]]] = {
+    "gemm": {
+        "m": _LENGTHS,
+        "n": (512, 1024, 4096, 7168, 14336),
+        "k": (1024, 2048, 4096, 7168),
+    },
+    "context_attention": {**_ATTENTION, "isl": _LENGTHS},
+    "generation_attention": {**_ATTENTION, "step": _LENGTHS},
+    "moe": {
+        "num_tokens": _LENGTHS,
+        "hidden_size": (2048, 2880, 4096, 6144, 7168),
+        "inter_size": (768, 1536, 2048, 2560, 2880),
+        "topk": (4, 8),
+        "num_experts": (64, 128, 160, 256),
+        "moe_tp_size": (1, 2, 4),
+        "moe_ep_size": (1, 2, 4, 8),
+        "distribution": ("balanced", "power_law_1.01", "power_law_1.2"),
+    },
+    "nccl": {
+        "op_name": ("all_gather", "all_reduce", "reduce_scatter"),
+        "num_gpus": (2, 4, 8),
+        "message_size": tuple(256 * 4**power for power in range(10)),
+    },
+}
+"""Table -> column -> values that are drawn."""
 _BLACKWELL = ("b200_sxm", "b300_sxm", "gb200", "gb300")
 _OVERHEAD_MS = 0.006
 _SHARE = 0.6
@@ -36,7 +69,9 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     folder = Path(folder)
     count = max(24, rows // 7)
-    shapes = {table: draw(count, random) for table, draw in _DRAWS.items()}
+    shapes = {}
+    for table, sizes in _SIZES.items():
+        shapes[table] = pd.DataFrame({column: random.choice(values, count) for column, values in sizes.items()})
     for system, table in list_tables():
         frame = _measure(shapes[table], system, table, random)
         if (system, table) == ("h100_sxm", "gemm"):
@@ -59,7 +94,7 @@ def _measure(shapes: pd.DataFrame, system: str, table: str, random: np.random.Ge
     facts = read_gpus().loc[gpu]
     known = known.assign(**{name: facts[name] for name in facts.index if name not in known})
     if table == "nccl":
-        known = known.assign(bytes_message=known["message_elements"] * known["dtype"].map({"half": 2, "int8": 1}))
+        known = known.assign(bytes_message=2 * known["message_elements"])
     time = _OVERHEAD_MS + light_time(known, operator_amounts(known)) / _SHARE
     return frame.assign(
         framework="made up",
@@ -71,7 +106,7 @@ def _measure(shapes: pd.DataFrame, system: str, table: str, random: np.random.Ge
 
 def _formats(system: str, table: str) -> list[str]:
     if table == "nccl":
-        return ["half", "int8"]
+        return ["half"]
     if system == "a100_sxm":
         return ["bfloat16"]
     formats = ["bfloat16", "fp8"]
@@ -91,80 +126,3 @@ def _make_defective(frame: pd.DataFrame) -> pd.DataFrame:
         ],
         ignore_index=True,
     )
-
-
-def _gemm(count: int, random: np.random.Generator) -> pd.DataFrame:
-    sites = [
-        (1024, 4096),
-        (4096, 1024),
-        (4096, 4096),
-        (14336, 4096),
-        (7168, 2048),
-        (512, 7168),
-    ]
-    site = [sites[number % len(sites)] for number in range(count)]
-    sizes = random.integers(1, 8192, count)
-    return pd.DataFrame(
-        {
-            "m": sizes,
-            "n": [n for n, _ in site],
-            "k": [k for _, k in site],
-        }
-    )
-
-
-def _attention(length: str, longest: int) -> Callable[[int, np.random.Generator], pd.DataFrame]:
-    def draw(count: int, random: np.random.Generator) -> pd.DataFrame:
-        kv = random.choice([1, 2, 4, 8], count)
-        return pd.DataFrame(
-            {
-                "batch_size": random.choice([1, 2, 4, 8, 16], count),
-                length: random.integers(1, longest, count),
-                "num_heads": kv * random.choice([1, 4, 8], count),
-                "num_key_value_heads": kv,
-                "head_dim": random.choice([64, 128], count),
-                WINDOW: np.where(np.arange(count) % 4 == 3, 128, 0),
-            }
-        )
-
-    return draw
-
-
-def _mixture(count: int, random: np.random.Generator) -> pd.DataFrame:
-    sites = [
-        (7168, 2048, 8, 256),
-        (4096, 1536, 8, 128),
-        (2880, 2880, 4, 128),
-        (6144, 2560, 8, 160),
-        (2048, 768, 8, 64),
-    ]
-    hidden, inner, used, experts = zip(*(sites[number % len(sites)] for number in range(count)), strict=True)
-    return pd.DataFrame(
-        {
-            "num_tokens": random.integers(1, 6000, count),
-            "hidden_size": hidden,
-            "inter_size": inner,
-            "topk": used,
-            "num_experts": experts,
-            "moe_tp_size": random.choice([1, 2, 4], count),
-            "moe_ep_size": random.choice([1, 2, 4, 8], count),
-            "distribution": random.choice(["balanced", "power_law_1.01", "power_law_1.2"], count),
-        }
-    )
-
-
-def _collective(count: int, random: np.random.Generator) -> pd.DataFrame:
-    del random
-    sizes = [256 << (2 * power) for power in range(max(2, min(10, count // 12)))]
-    operators = ["all_gather", "all_reduce", "alltoall", "reduce_scatter"]
-    rows = [(name, gpus, size) for name in operators for gpus in (2, 4, 8) for size in sizes]
-    return pd.DataFrame(rows, columns=["op_name", "num_gpus", "message_size"])
-
-
-_DRAWS: dict[str, Callable[[int, np.random.Generator], pd.DataFrame]] = {
-    "gemm": _gemm,
-    "context_attention": _attention("isl", 8192),
-    "generation_attention": _attention("step", 8192),
-    "moe": _mixture,
-    "nccl": _collective,
-}
