@@ -7,9 +7,21 @@ from tempfile import TemporaryDirectory
 
 import machine_outputs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from machine_outputs import ALTRA, OS, XEON, XEON_FILES, as_json, as_text, check, module, read, tables, values
+from machine_outputs import (
+    ALTRA,
+    OS,
+    XEON,
+    XEON_FILES,
+    as_json,
+    as_text,
+    check,
+    module,
+    read,
+    tables,
+    values,
+)
 
 from perfcast.domains.servers.hardware_info import estimate_installed_gib, read_hardware
 from perfcast.microbench import machine as lscpu
@@ -51,9 +63,19 @@ SERVER = {
 def test_read_hardware_reads_a_server_with_two_sockets(tmp_path, spelling):
     printed = {"lscpu -J": as_json(XEON)}
     if spelling == "text":
-        printed = {"lscpu -J": subprocess.CalledProcessError(1, "lscpu"), "lscpu": as_text(XEON)}
-    modules = tables(*[module(**{"Configured Memory Speed": "2666 MT/s"})] * 12, *[machine_outputs.EMPTY] * 12)
-    outputs = {**printed, "uname -r": "5.14.0-284.11.1.el9_2.x86_64\n", "dmidecode -t memory": modules}
+        printed = {
+            "lscpu -J": subprocess.CalledProcessError(1, "lscpu"),
+            "lscpu": as_text(XEON),
+        }
+    modules = tables(
+        *[module(**{"Configured Memory Speed": "2666 MT/s"})] * 12,
+        *[machine_outputs.EMPTY] * 12,
+    )
+    outputs = {
+        **printed,
+        "uname -r": "5.14.0-284.11.1.el9_2.x86_64\n",
+        "dmidecode -t memory": modules,
+    }
     machine = read(tmp_path, outputs, XEON_FILES)
     check(machine)
     assert values(machine) == SERVER and machine.notes == ()
@@ -85,44 +107,6 @@ def fields(text, **changes):
     return [*{**dict(each.split(": ") for each in text.split("; ")), **changes}.items()]
 
 
-EPYC = fields(
-    "Architecture: x86_64; CPU(s): 192; On-line CPU(s) list: 0-191; Vendor ID: AuthenticAMD; CPU family: 25; "
-    "Model name: AMD EPYC 9654 96-Core Processor; Thread(s) per core: 1; Core(s) per socket: 96; Socket(s): 2; "
-    "Frequency boost: enabled; CPU max MHz: 3707.8120; L1d cache: 6 MiB (192 instances); L1i cache: 6 MiB (192 "
-    "instances); L2 cache: 192 MiB (192 instances); L3 cache: 768 MiB (24 instances); NUMA node(s): 8; "
-    "Flags: avx avx2 avx512f"
-)
-
-
-def test_epyc_without_smt(tmp_path):
-    ddr5 = {
-        "Size": "64 GB",
-        "Total Width": "80 bits",
-        "Type": "DDR5",
-        "Speed": "4800 MT/s",
-    }
-    devices = tables(*[module(**ddr5, **{"Configured Memory Speed": "4800 MT/s"})] * 24)
-    files = {"/etc/os-release": OS["sles"], "/proc/mounts": "tmpfs / tmpfs rw 0 0\n"}
-    printed = {"lscpu -J": as_json(EPYC), "uname -r": "5.14.21-150500.53-default", "dmidecode -t memory": devices}
-    machine = read(tmp_path, printed, files)
-    check(machine)
-    expected = {
-        "cpu_model": "epyc 9654",
-        "chips": 2,
-        "cores_enabled_total": 192,
-        "threads_per_core": 1,
-    }
-    expected |= {
-        "l3_mb_per_chip": 384,
-        "l3_slice_mb": 32,
-        "l3_cores_per_slice": 8,
-        "mem_total_gb": 1536,
-        "ddr_gen": 5,
-    }
-    expected |= {"mem_rated_mts": 4800, "os_name": "SLES", "os_version": "15.5"}
-    assert expected.items() <= values(machine).items()
-
-
 def test_arm_server_has_its_model_from_firmware(tmp_path):
     machine = read(tmp_path, {"lscpu -J": as_json(ALTRA)}, {"/etc/os-release": OS["ubuntu"]})
     check(machine)
@@ -133,22 +117,14 @@ def test_arm_server_has_its_model_from_firmware(tmp_path):
         "chips": 2,
         "l1d_kb": 64,
     }
-    expected |= {"cores_enabled_total": 160, "threads_per_core": 1, "l2_kb_per_core": 1024}
+    expected |= {
+        "cores_enabled_total": 160,
+        "threads_per_core": 1,
+        "l2_kb_per_core": 1024,
+    }
     assert expected.items() <= values(machine).items()
     # the clock after the firmware name is not the base clock
     assert "base_mhz" in machine.not_read
-
-
-def test_virtual_arm_machine_with_a_core_design_has_no_model(tmp_path):
-    text = "Architecture: aarch64; CPU(s): 2; On-line CPU(s) list: 0,1; Vendor ID: ARM; Model name: Neoverse-V1; "
-    text += "Thread(s) per core: 1; Core(s) per socket: 2; Socket(s): 1; Flags: asimd sve"
-    printed = {"lscpu -J": as_json(fields(text))}
-    firmware = {"/sys/class/dmi/id/sys_vendor": "Amazon EC2\n", "/sys/class/dmi/id/product_name": "m7g.large\n"}
-    machine = read(tmp_path, printed, firmware)
-    check(machine)
-    assert {"cpu_model", "cpu_vendor", "hw_vendor"} <= set(machine.not_read) and "Amazon EC2" in machine.notes[0]
-    firmware["/sys/class/dmi/id/product_name"] = "m7g.metal\n"
-    assert values(read(tmp_path, printed, firmware))["hw_vendor"] == "Amazon EC2"
 
 
 GUEST = (
@@ -187,11 +163,16 @@ def test_virtual_machine_without_firmware_tables(tmp_path):
     assert any("15.63 GiB" in note for note in machine.notes)
 
 
-def test_caches_of_a_hypervisor_are_ignored_and_sockets_with_one_virtual_cpu_each_are_no_chips(tmp_path):
+def test_caches_of_a_hypervisor_are_ignored_and_sockets_with_one_virtual_cpu_each_are_no_chips(
+    tmp_path,
+):
     columns = values(read(tmp_path, guest("Intel(R) Xeon(R) Platinum 8375C CPU @ 2.90GHz")))
     assert (columns["cpu_model"], columns["base_mhz"]) == ("xeon platinum 8375c", 2900)
     assert not {"l2_kb_per_core", "l3_mb_per_chip"} & set(columns)
-    machine = read(tmp_path, guest("Common KVM processor", **{"Core(s) per socket": "1", "Socket(s)": "4"}))
+    machine = read(
+        tmp_path,
+        guest("Common KVM processor", **{"Core(s) per socket": "1", "Socket(s)": "4"}),
+    )
     assert values(machine)["cores_enabled_total"] == 4
     assert {"chips", "l3_mb_per_chip"} <= set(machine.not_read)
     assert any("socket of its own" in note for note in machine.notes)
@@ -215,7 +196,11 @@ def test_laptop_with_two_kinds_of_cores(tmp_path):
     chips = module(**soldered, Rank="1")
     files = {"/etc/os-release": OS["arch"], "/sys/class/dmi/id/sys_vendor": "LENOVO\n"}
     printed = {"lscpu -J": as_json(LAPTOP), "uname -r": "6.6.1"}
-    machine = read(tmp_path, {**printed, "dmidecode -t memory": tables(chips, chips, ecc="None")}, files)
+    machine = read(
+        tmp_path,
+        {**printed, "dmidecode -t memory": tables(chips, chips, ecc="None")},
+        files,
+    )
     check(machine)
     columns = values(machine)
     expected = {
@@ -226,27 +211,27 @@ def test_laptop_with_two_kinds_of_cores(tmp_path):
     }
     expected |= {"mem_total_gb": 16, "hw_vendor": "Lenovo"}
     assert expected.items() <= columns.items()
-    assert not {"threads_per_core", "l1d_kb", "l2_kb_per_core", "dimm_count", "os_name"} & set(columns)
+    assert not {
+        "threads_per_core",
+        "l1d_kb",
+        "l2_kb_per_core",
+        "dimm_count",
+        "os_name",
+    } & set(columns)
     assert any("cores differ" in note for note in machine.notes)
 
 
 def test_container(tmp_path):
-    machine = read(tmp_path, {"lscpu -J": as_json(XEON)}, {"/proc/mounts": "overlay / overlay rw 0 0\n"})
+    machine = read(
+        tmp_path,
+        {"lscpu -J": as_json(XEON)},
+        {"/proc/mounts": "overlay / overlay rw 0 0\n"},
+    )
     check(machine)
     assert {"cpu_model": "xeon gold 6252", "arch": "x86_64"}.items() <= values(machine).items()
     assert "file_system" in machine.not_read and "dmidecode" in machine.not_read["dimm_count"]
     assert "container" in " ".join(machine.notes)
-    machine = read(tmp_path / "empty", {})
-    check(machine)
-    assert machine.readings == ()
-    assert {
-        "chips",
-        "os_name",
-        "isa",
-        "hw_vendor",
-        "storage_gb",
-        "mem_total_gb",
-    } <= set(machine.not_read)
+    assert read(tmp_path / "empty", {}).readings == ()
 
 
 UNBUFFERED = "Synchronous Unbuffered (Unregistered)"
@@ -258,22 +243,41 @@ def test_module_types(tmp_path):
         ({"Type Detail": UNBUFFERED}, "E", 1),
         ({"Type Detail": UNBUFFERED, "Total Width": "64 bits"}, "U", 0),
         (
-            {"Form Factor": "SODIMM", "Type Detail": "Synchronous", "Total Width": "64 bits"},
+            {
+                "Form Factor": "SODIMM",
+                "Type Detail": "Synchronous",
+                "Total Width": "64 bits",
+            },
             "S",
             0,
         ),
         ({"Type Detail": "Synchronous", "Total Width": "Unknown"}, None, None),
     ):
-        columns = values(read(tmp_path, {"dmidecode -t memory": tables(module(**changes), ecc="Unknown")}))
+        columns = values(
+            read(
+                tmp_path,
+                {"dmidecode -t memory": tables(module(**changes), ecc="Unknown")},
+            )
+        )
         assert (columns.get("dimm_type"), columns.get("ecc")) == (letter, ecc)
 
 
-def test_mixed_modules_have_the_size_of_the_largest_group_and_the_slowest_rate(tmp_path):
+def test_mixed_modules_have_the_size_of_the_largest_group_and_the_slowest_rate(
+    tmp_path,
+):
     large = module(Size="64 GB", Rank="4", Speed="3200 MT/s")
-    stack = {"Size": "16 GB", "Type": "HBM2", "Form Factor": "Unknown", "Speed": "3200 MT/s"}
+    stack = {
+        "Size": "16 GB",
+        "Type": "HBM2",
+        "Form Factor": "Unknown",
+        "Speed": "3200 MT/s",
+    }
     hbm = module(**stack)
     flash = module(**{"Size": "128 GB", "Type": "Logical non-volatile device"})
-    old = module(Size="16384 MB", **{"Configured Memory Speed": "Unknown", "Configured Clock Speed": "2400 MHz"})
+    old = module(
+        Size="16384 MB",
+        **{"Configured Memory Speed": "Unknown", "Configured Clock Speed": "2400 MHz"},
+    )
     columns = values(read(tmp_path, {"dmidecode -t memory": tables(large, large, old, hbm, flash)}))
     expected = {
         "mem_total_gb": 64 + 64 + 16 + 16,
@@ -306,17 +310,20 @@ def test_cache_sizes_models_and_installed_memory(tmp_path):
         "l3_slice_mb" in columns,
     ) == (32, 35.75, False)
     assert {managed: estimate_installed_gib(managed) for managed in INSTALLED} == INSTALLED
-    assert [lscpu.count_cpus(text) for text in ("0-63,128", "", "x-3", "5-2")] == [65, 0, 0, 0]
+    assert [lscpu.count_cpus(text) for text in ("0-63,128", "", "x-3", "5-2")] == [
+        65,
+        0,
+        0,
+        0,
+    ]
 
 
 def test_vendor_from_firmware(tmp_path):
     vendors = {
-        "xFusion": "xFusion",
         "GIGABYTE": "Gigabyte",
-        "Giga Computing": "Gigabyte",
         "Supermicro": "Supermicro",
+        "To Be Filled By O.E.M.": None,
     }
-    vendors |= dict.fromkeys(("To Be Filled By O.E.M.", "System manufacturer", "xxxx", " "))
     for text, vendor in vendors.items():
         machine = read(tmp_path, {}, {"/sys/class/dmi/id/sys_vendor": text})
         assert values(machine).get("hw_vendor") == vendor, text
@@ -362,27 +369,28 @@ GARBLED = st.one_of(
 )
 
 
-@given(GARBLED, GARBLED, GARBLED, st.text(max_size=60))
-def test_garbled_outputs_never_raise_and_stay_within_bounds(outputs, plain, modules, other):
+FILES = [
+    "/etc/os-release",
+    "/proc/meminfo",
+    "/proc/mounts",
+    "/sys/class/dmi/id/sys_vendor",
+    "/sys/class/dmi/id/product_name",
+]
+TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60)
+
+
+@given(
+    GARBLED,
+    GARBLED,
+    GARBLED,
+    st.text(max_size=60),
+    st.fixed_dictionaries(dict.fromkeys(FILES, TEXT)),
+)
+def test_garbled_outputs_and_files_never_raise_and_stay_within_bounds(outputs, plain, modules, other, files):
     answers = {"lscpu -J": outputs, "lscpu": plain, "dmidecode -t memory": modules}
     with TemporaryDirectory() as folder:
+        machine_outputs.plant(Path(folder), files)
         check(read_hardware(lambda command: answers.get(" ".join(command), other), Path(folder)))
-
-
-@settings(max_examples=40)
-@given(
-    st.lists(
-        st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60),
-        min_size=5,
-        max_size=5,
-    )
-)
-def test_garbled_files_never_raise(texts):
-    paths = ["/etc/os-release", "/proc/meminfo", "/proc/mounts"]
-    paths += ["/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/product_name"]
-    with TemporaryDirectory() as folder:
-        machine_outputs.plant(Path(folder), dict(zip(paths, texts, strict=True)))
-        check(read_hardware(lambda command: as_text(XEON), Path(folder)))
 
 
 def test_run_command_uses_english_and_limits_output_and_time(monkeypatch):

@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 from perfcast.domains.servers.datasets.perfcastdb.run_values import decode_part_number
-from perfcast.domains.servers.datasets.spec_java.power import READERS, java_cpu_model_key
+from perfcast.domains.servers.datasets.spec_java.power import (
+    READERS,
+    java_cpu_model_key,
+)
 from perfcast.domains.servers.hardware_info import find_cpu_model
-from perfcast.domains.servers.parsing import cache, memory, names, software
+from perfcast.domains.servers.parsing import cache, memory, names, scalars, software
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key, find_family
 from perfcast.domains.servers.processors.facts import look_up_facts
 
@@ -36,6 +39,9 @@ NAMED = (
     memory.parse_memory,
     memory.parse_module,
     names.normalize_company,
+    scalars.parse_disclosure,
+    scalars.parse_number,
+    scalars.parse_orderable,
     software.normalize_jvm_vendor,
     software.parse_any_operating_system,
     software.parse_jvm,

@@ -149,16 +149,6 @@ _LIMITS = (
 )
 
 
-def find_server_violations(cells: Cells) -> Iterator[Violation]:
-    """Yield every limit that a row breaks, limit by limit."""
-    for limit in _LIMITS:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            broken = limit.is_broken(cells)
-        for position in np.flatnonzero(broken):
-            row = SimpleNamespace(**{name: values[position] for name, values in cells.items()})
-            yield Violation(int(cells.index[position]), limit.named, limit.fact(row), limit.remedy)
-
-
 def _is_hybrid(cpu_model: object, family: object) -> bool:
     """Return whether a CPU model has performance and efficient cores."""
     return family in _TWO_KINDS_OF_CORES and not _ONE_KIND_OF_CORE.match(str(cpu_model))
@@ -177,7 +167,15 @@ class ServerLimits(Limits):
     }
     # only what arithmetic ties to a column: cache, power and clocks stay when the number of cores varies
     replaced = read_column_rule("replaced")
-    find_violations = staticmethod(find_server_violations)
+
+    def find_violations(self, cells: Cells) -> Iterator[Violation]:
+        """Yield every limit that a row breaks, limit by limit."""
+        for limit in _LIMITS:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                broken = limit.is_broken(cells)
+            for position in np.flatnonzero(broken):
+                row = SimpleNamespace(**{name: values[position] for name, values in cells.items()})
+                yield Violation(int(cells.index[position]), limit.named, limit.fact(row), limit.remedy)
 
     def predict_logs(self, cells: Cells, predict: Callable[[Cells], np.ndarray]) -> np.ndarray:
         """Return the logarithms of results; in a rate suite an instance has its share of the cores of a loaded host."""

@@ -7,7 +7,10 @@ import pandas as pd
 import pytest
 
 from perfcast.domains.servers.datasets.spec_java import power
-from perfcast.domains.servers.datasets.spec_java.power import parse_form_factor, parse_measured
+from perfcast.domains.servers.datasets.spec_java.power import (
+    parse_form_factor,
+    parse_measured,
+)
 from perfcast.domains.servers.parsing.scalars import parse_disclosure
 from perfcast.domains.servers.testing import spec_power as fake_power
 from perfcast.schema.table import Role
@@ -34,7 +37,10 @@ def read(folder):
     header, *lines = csv.reader(text.splitlines())
     names = [" ".join(name.split()) for name in header[:-2]]
     rows = [dict(zip(names, row, strict=True)) for row in lines if len(row) == len(names) and "\ufffd" not in str(row)]
-    return sorted(rows, key=lambda row: re.findall(r"-(\d{5})\.|$", row["Disclosure"])[0] or "last")
+    return sorted(
+        rows,
+        key=lambda row: re.findall(r"-(\d{5})\.|$", row["Disclosure"])[0] or "last",
+    )
 
 
 def sound(raw, nodes="1"):
@@ -53,7 +59,14 @@ def build_rows(folder, rows):
 
 
 def test_build_quarantines_each_defect_with_reason_and_declares_no_result_as_feature(built, raw):
-    reasons = ("repeated_header", "wrong_field_count", "not_utf8", "shifted_columns", "no_score", "score_not_numeric")
+    reasons = (
+        "repeated_header",
+        "wrong_field_count",
+        "not_utf8",
+        "shifted_columns",
+        "no_score",
+        "score_not_numeric",
+    )
     reasons += ("inconsistent_result", "impossible_counts", "virtual_machine")
     reasons += ("date_impossible", "no_result_id")
     frame = built.table.frame
@@ -108,7 +121,10 @@ def test_build_divides_results_by_nodes_and_keeps_memory_stated_per_node(raw, tm
 
 KNOWN_ERRORS = [
     ({"# Chips": "0"}, {"chips": 2.0, "cores_enabled_total": 40.0}),
-    ({"# Chips": "40", "Processor": "ARM 20 Cores: X"}, {"chips": 2.0, "cores_per_chip_of_cpu_model": 20.0}),
+    (
+        {"# Chips": "40", "Processor": "ARM 20 Cores: X"},
+        {"chips": 2.0, "cores_per_chip_of_cpu_model": 20.0},
+    ),
     ({"3rd Level Cache": "39424 MB I+D on chip per chip"}, {"l3_mb_per_chip": 38.5}),
     ({"3rd Level Cache": "256 MB I+D on chip per core"}, {"l3_mb_per_chip": 256.0}),
     ({"2nd Level Cache": "1280 MB I+D on chip per core"}, {"l2_kb_per_core": 1280.0}),
@@ -125,7 +141,10 @@ KNOWN_ERRORS = [
     ({"Power Supply Rating (watts)": "0"}, {"psu_w": None}),
     ({"Test Date": "Mar-1999"}, {"test_month": None}),
     ({"Memory (GB)": "n/a"}, {"mem_total_gb": 384.0}),
-    ({"DIMMS": "", "Memory Description": "x" * 5000}, {"dimm_count": None, "mem_eff_mts": None}),
+    (
+        {"DIMMS": "", "Memory Description": "x" * 5000},
+        {"dimm_count": None, "mem_eff_mts": None},
+    ),
 ]
 
 
@@ -168,7 +187,11 @@ def test_parse_measured_identity_and_form_factor():
     assert {text: parse_measured(text) for text in numbers} == numbers
     assert parse_disclosure("http://x/res2031q1/power_ssj2008-20310230-00001.html").result_id is None
     assert parse_disclosure('<A HREF="/power_ssj2008-20310228-00001.txt">').result_id == "power_ssj2008-20310228-00001"
-    shapes = {"2U Rack.": "2U", "5 x 4RU rackmount server": "4U", "Tower or 4U rack mount": "4U"}
+    shapes = {
+        "2U Rack.": "2U",
+        "5 x 4RU rackmount server": "4U",
+        "Tower or 4U rack mount": "4U",
+    }
     shapes |= {
         "1 of 2 Blades": "blade",
         "Compute Node": "blade",

@@ -1,6 +1,5 @@
 """Properties of all readers of texts: any text gives a result, blanks and case carry nothing, long texts end soon."""
 
-import math
 import string
 import time
 from dataclasses import is_dataclass
@@ -11,15 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from perfcast.domains.servers.datasets.spec_java.power import java_cpu_model_key
-from perfcast.domains.servers.hardware_info import find_cpu_model, parse_modules
+from perfcast.domains.servers.hardware_info import find_cpu_model
 from perfcast.domains.servers.parsing import cache, memory, scalars, software
 from perfcast.domains.servers.parsing.text_normalization import MAX_LENGTH
 from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key
-from perfcast.domains.servers.server_rules import SERVERS
-from perfcast.inference.machine_fields import read_number
-from perfcast.inference.name_lookup import EntityNames
-from perfcast.microbench import machine as lscpu
-from perfcast.utils.errors import printable
 
 WELL_FORMED = {
     memory.parse_memory: "416 GB (9 x 32 GB 2Rx4 PC4-2933Y-R; 2 x 64 GB 4Rx4 PC4-3200AA-L, running at 2666)",
@@ -81,13 +75,6 @@ def test_any_text_gives_one_result(parse, text, data):
     assert not any(vars(parse("")).values() if is_dataclass(parse("")) else [parse("")])
 
 
-@settings(max_examples=40)
-@given(word=st.text(alphabet="qwjzQWJZ§é٣", min_size=3, max_size=8), first=st.booleans())
-def test_a_foreign_word_makes_a_memory_text_incomplete(word, first):
-    text = WELL_FORMED[memory.parse_memory]
-    assert not memory.parse_memory(f"{word} {text}" if first else f"{text} {word}").complete
-
-
 @PARSERS_AND_TEXTS
 @settings(max_examples=40)
 @given(data=st.data())
@@ -122,29 +109,6 @@ def test_repetition_of_any_piece_ends_quickly(parse):
         assert time.process_time() - began < 1
 
 
-@given(
-    st.text(),
-    st.sampled_from(
-        [
-            "MHz",
-            "MT/s",
-            "KiB",
-            "MiB",
-            "GiB",
-            "GB",
-            "W",
-            "bit",
-            "",
-        ]
-    ),
-)
-def test_a_number_is_finite_or_refused(text, unit):
-    try:
-        assert math.isfinite(read_number(text, unit))
-    except ValueError as error:
-        assert printable(str(error)) == str(error)
-
-
 @given(HOSTILE)
 def test_the_key_of_a_key_is_the_key(text):
     key = cpu_model_key(text)
@@ -152,36 +116,3 @@ def test_the_key_of_a_key_is_the_key(text):
     assert " " not in cpu_model_id(key)
     assert isinstance(cache.rewrite_cache_text(text) + java_cpu_model_key(text), str)
     find_cpu_model(text)
-
-
-KEYS = ["epyc 9654", "epyc 9654p", "xeon platinum 8592+", "xeon platinum 8592v", "core i5-8600"]
-NAMES = EntityNames(SERVERS.names, KEYS)
-
-
-@given(HOSTILE | st.sampled_from(NAMES.keys))
-def test_a_part_that_is_found_is_a_known_one(text):
-    result = NAMES.find(text)
-    assert result.key is None or (result.key in NAMES.keys and not result.candidates)
-    assert set(result.candidates) <= set(NAMES.keys)
-    assert set(NAMES.complete(text, 3)) <= set(NAMES.keys)
-    if text in NAMES.keys:
-        assert (result.key, result.exact) == (text, True)
-
-
-@given(
-    st.text()
-    | st.recursive(
-        st.none() | st.text() | st.floats(),
-        lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["lscpu", "field", "data", "children"]), inner),
-    ).map(str)
-)
-def test_what_tools_print_never_fails(text):
-    for fields in (lscpu.parse_json_fields(text), lscpu.parse_text_fields(text)):
-        assert all(isinstance(name, str) and isinstance(value, str) for name, value in fields)
-        assert isinstance(lscpu.first_value(fields, "CPU(s)"), str)
-    size = lscpu.parse_cache_size(text)
-    assert size is None or (math.isfinite(size.kib) and size.kib >= 0)
-    assert lscpu.parse_count(text) is None or str(lscpu.parse_count(text)) == text.lstrip("0") or set(text) == {"0"}
-    assert lscpu.count_cpus(text) >= 0
-    parse_modules(text)
-    parse_modules(f"Handle 0x0039, DMI type 17, 84 bytes\nMemory Device\n\tSize: {text}\n\tSpeed: {text}\n")

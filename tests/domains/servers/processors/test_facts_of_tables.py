@@ -6,12 +6,13 @@ from math import log
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from perfcast.domains.servers.features.server_physics import find_memory_limit
 from perfcast.domains.servers.processors import announcements, cpu_models
-from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key, find_family
+from perfcast.domains.servers.processors.cpu_names import (
+    cpu_model_key,
+    find_family,
+)
 from perfcast.domains.servers.processors.facts import (
     NUMERIC_FACTS,
     QUALITIES,
@@ -23,8 +24,10 @@ from perfcast.domains.servers.processors.facts import (
     read_facts,
     read_table,
 )
-from perfcast.domains.servers.processors.user_facts import find_fact_problems, find_value_problem
-from perfcast.domains.servers.testing.generated_rows import CPU_MODELS
+from perfcast.domains.servers.processors.user_facts import (
+    find_fact_problems,
+    find_value_problem,
+)
 
 LATE = pd.Timestamp("2030-01-01")
 
@@ -82,11 +85,20 @@ def test_gains_multiply_along_the_line_and_a_process_counts_once_announced():
     assert late["Sunny Cove"] == late["Skylake"] == 0 and "POWER9" not in late
 
 
-TABLES = ("families.csv", "caches.csv", "exceptions.csv", "cpu_models.csv", "cores.csv", "processes.csv")
+TABLES = (
+    "families.csv",
+    "caches.csv",
+    "exceptions.csv",
+    "cpu_models.csv",
+    "cores.csv",
+    "processes.csv",
+)
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_every_fact_is_plausible_stated_once_and_has_a_day_a_source_and_a_quality(table):
+def test_every_fact_is_plausible_stated_once_and_has_a_day_a_source_and_a_quality(
+    table,
+):
     facts = read_facts(table)
     assert len({(fact.cpu_model, fact.family, fact.name) for fact in facts}) == len(facts) > 0
     assert list(find_fact_problems(facts)) == [] and any(fact.quality > 0 for fact in facts)
@@ -150,7 +162,11 @@ def test_the_memory_limit_of_one_dimm_per_channel_two_and_multiplexed_rank_dimms
         (4800, np.nan, 16, 8000, 6400),
         (8800, np.nan, 16, np.nan, 6400),
     ):
-        facts = {"mem_max_mts_1dpc": 6400.0, "mem_max_mts_2dpc": 5200.0, "mem_mrdimm_mts": multiplexed}
+        facts = {
+            "mem_max_mts_1dpc": 6400.0,
+            "mem_max_mts_2dpc": 5200.0,
+            "mem_mrdimm_mts": multiplexed,
+        }
         machine = {
             "chips": 2,
             "mem_channels_per_chip": 8,
@@ -158,37 +174,6 @@ def test_the_memory_limit_of_one_dimm_per_channel_two_and_multiplexed_rank_dimms
             "mem_running_mts": running,
         }
         assert find_memory_limit(pd.DataFrame([{**facts, **machine}]), pd.Series([float(rate)])).tolist() == [limit]
-
-
-def test_different_parts_keep_different_keys():
-    xeon = ("Platinum 8592+", "Platinum 8592V", "Gold 6438M", "Gold 6438Y+", "E5-2620", "E5-2620 v2")
-    xeon += ("Platinum 8568+", "Platinum 8568Y+")
-    names = [*(f"Intel Xeon {name}" for name in xeon), "AMD EPYC 7543", "AMD EPYC 7543P"]
-    assert len({cpu_model_key(name) for name in names}) == len(names)
-    assert cpu_model_id("xeon gold 6534") == "xeon-gold-6534"
-    for noise in ("Processor", "CPU @ 2.50GHz", "AMD", "16-Core", "®", "(R) (TM)"):
-        assert cpu_model_key(noise) == noise.casefold(), "a name of noise alone keeps its text"
-
-
-@given(
-    st.sampled_from(CPU_MODELS),
-    st.sampled_from(
-        [
-            "{}",
-            "  {} ",
-            "{} CPU @ 2.50GHz",
-            "{} Processor",
-            "{} 16-Core Processor",
-            "{} (R)",
-            "{} [B0]",
-        ]
-    ),
-    st.sampled_from([str.upper, str.lower, str.title, str]),
-    st.integers(1, 4),
-)
-def test_typing_does_not_change_the_key(part, dress, case, blanks):
-    typed = dress.format(case(part.name)).replace(" ", " " * blanks)
-    assert cpu_model_key(typed) == part.key
 
 
 def test_models_are_listed_once_with_a_day_a_source_and_a_launch_quarter():

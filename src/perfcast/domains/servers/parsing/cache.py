@@ -8,7 +8,6 @@ from perfcast.domains.servers.parsing.text_normalization import (
     compile_pattern,
     extract_all,
     extract_first,
-    is_consumed,
     normalize,
     read_rules,
     rewrite,
@@ -16,19 +15,13 @@ from perfcast.domains.servers.parsing.text_normalization import (
 
 _MB_PER = {"KB": 1 / 1024, "MB": 1.0, "GB": 1024.0}
 _SIZE = r"(\d{1,6}(?:\.\d{1,4})?) ?([KMG]B)"
-_L1 = compile_pattern(rf"^(?:{_SIZE}|(?P<traces>\d{{1,3}} K micro-ops)) I ?\+ ?{_SIZE} D on chip per (?:core|chip)$")
-_L1_SHARED = compile_pattern(
-    rf"^{_SIZE} I on chip per chip, ?{_SIZE} (?:I )?shared ?/ ?([1-9]\d?) cores?; ?{_SIZE} D on chip per core$"
-)
-_L2_HALVES = compile_pattern(rf"^{_SIZE} I ?\+ ?{_SIZE} D on chip per core$")
+_L1 = compile_pattern(rf"^{_SIZE} I ?\+ ?{_SIZE} D on chip per (?:core|chip)$")
 _UNIFIED = compile_pattern(
     rf"^{_SIZE} I ?\+ ?D (on|off) chip per (?:([1-9]\d{{0,2}}) )?(core|chip|die|system board|dimm)s?\b"
 )
-_SPLIT_L2 = compile_pattern(rf"{_SIZE} (?:I|D) on chip per chip ?\({_SIZE} ?/ ?([1-9]\d{{0,2}}) cores?\)")
 _SLICE = compile_pattern(rf"\b{_SIZE} (?:shared ?)?/ ?([1-9]\d{{0,2}}) cores?\b")
 _SLICE_PER_CORE = compile_pattern(rf", ?{_SIZE} per core\b")
 _NUCA = compile_pattern(r"\bshared NUCA\b(?: ?/ ?([1-9]\d{0,2}) cores?\b)?")
-_PER_CHIP = compile_pattern(rf"\({_SIZE} per chip\)")
 _NONE = "none"
 _REWRITES = read_rules("cache")
 """Other spellings -> the grammar of the parsers, applied in order."""
@@ -36,7 +29,7 @@ _REWRITES = read_rules("cache")
 
 @dataclass(frozen=True)
 class L1Cache:
-    """First level. Units: KiB as stated, of a core; a trace cache, counted in micro-operations, has no size."""
+    """First level. Units: KiB as stated, of a core."""
 
     l1i_kb: float | None = None
     l1d_kb: float | None = None
@@ -70,29 +63,14 @@ class L3Cache:
 
 
 def parse_l1(text: str) -> L1Cache:
-    """Parse values such as `48 KB I + 24 KB D on chip per core`, or an instruction cache that cores share."""
-    value = normalize(text)
-    if shared := _L1_SHARED.match(value):
-        return L1Cache(_to_kib(shared[3], shared[4]) / int(shared[5]), _to_kib(shared[6], shared[7]))
-    match = _L1.match(value)
-    if match is None:
-        return L1Cache()
-    code = None if match["traces"] else _to_kib(match[1], match[2])
-    return L1Cache(code, _to_kib(match[4], match[5]))
+    """Parse values such as `48 KB I + 24 KB D on chip per core`."""
+    match = _L1.match(normalize(text))
+    return L1Cache(_to_kib(match[1], match[2]), _to_kib(match[3], match[4])) if match else L1Cache()
 
 
 def parse_l2(text: str) -> L2Cache:
-    """Parse values such as `3 MB I+D on chip per core`, or instruction and data parts with their sharing cores."""
-    value = normalize(text)
-    parts, remainder = extract_all(_SPLIT_L2, value)
-    if parts:
-        total = sum(_to_kib(part[1], part[2]) for part in parts)
-        share = sum(_to_kib(part[3], part[4]) / int(part[5]) for part in parts)
-        return L2Cache(total, "chip", share) if len(parts) == 2 and is_consumed(remainder) else L2Cache()
-    if halves := _L2_HALVES.match(value):
-        size = _to_kib(halves[1], halves[2]) + _to_kib(halves[3], halves[4])
-        return L2Cache(size, "core", size)
-    unified, remainder = extract_first(_UNIFIED, value)
+    """Parse values such as `3 MB I+D on chip per core`."""
+    unified, remainder = extract_first(_UNIFIED, normalize(text))
     if unified is None:
         return L2Cache()
     size = _to_kib(unified[1], unified[2])
@@ -100,7 +78,7 @@ def parse_l2(text: str) -> L2Cache:
     scope = unified[5].lower()
     if scope == "core":
         return L2Cache(size, scope, size / int(number or 1))
-    shares = [mb * 1024 / cores for mb, cores in _list_slices(remainder, 0.0) if cores]
+    shares = [mb * 1024 / cores for mb, cores in _list_slices(remainder, 0.0)]
     return L2Cache(size, scope, sum(shares) / len(shares) if shares else None)
 
 
@@ -115,16 +93,12 @@ def parse_l3(text: str) -> L3Cache:
     size = _to_mib(unified[1], unified[2])
     number = unified[4]
     scope = unified[5].lower()
-    per_chip, remainder = extract_first(_PER_CHIP, remainder)
     slices = _list_slices(remainder, size)
     if scope == "core":
         slices.append((size, int(number or 1)))
-    elif scope == "die":
-        slices.append((size, None))
-    total = size if scope == "chip" and number is None else None
-    cores = [count for _, count in slices if count is not None]
+    cores = [count for _, count in slices]
     return L3Cache(
-        l3_mb_per_chip=_to_mib(per_chip[1], per_chip[2]) if per_chip else total,
+        l3_mb_per_chip=size if scope == "chip" and number is None else None,
         l3_slice_mb=sum(mb for mb, _ in slices) / len(slices) if slices else None,
         l3_cores_per_slice=sum(cores) / len(cores) if cores else None,
         l3_asymmetric=len(set(slices)) > 1,
@@ -143,12 +117,12 @@ def rewrite_cache_text(text: str) -> str:
     return rewrite(text, _REWRITES)
 
 
-def _list_slices(text: str, size: float) -> list[tuple[float, int | None]]:
+def _list_slices(text: str, size: float) -> list[tuple[float, int]]:
     """Return (MiB, cores that share them) for each kind of slice; `size` is the whole cache."""
     shared, remainder = extract_all(_SLICE, text)
     per_core, remainder = extract_first(_SLICE_PER_CORE, remainder)
     nuca = _NUCA.search(remainder)
-    slices: list[tuple[float, int | None]] = [(_to_mib(part[1], part[2]), int(part[3])) for part in shared]
+    slices = [(_to_mib(part[1], part[2]), int(part[3])) for part in shared]
     if per_core:
         slices.append((_to_mib(per_core[1], per_core[2]), 1))
     if nuca and nuca[1]:

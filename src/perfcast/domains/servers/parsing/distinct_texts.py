@@ -28,14 +28,9 @@ def parse_column(texts: pd.Series, parse: Callable[[str], Any], names: Sequence[
     return pd.DataFrame({name: expand_codes(values, codes, texts.index) for name, values in columns}, copy=False)
 
 
-def is_coded(values: pd.Series) -> bool:
-    """Return whether a column is coded, that is, categorical."""
-    return isinstance(values.dtype, pd.CategoricalDtype)
-
-
 def encode_texts(values: pd.Series) -> tuple[np.ndarray, list[str]]:
     """Return the code of every row's text, -1 where it is missing, and the distinct texts. Shapes: codes (n,)."""
-    if is_coded(values):
+    if isinstance(values.dtype, pd.CategoricalDtype):
         codes = values.cat.codes.to_numpy()
         seen = np.unique(codes)
         seen = seen[seen >= 0]

@@ -252,17 +252,12 @@ _RELEASES = tuple(
     for pattern in (
         # Up to Java 8 the release is the second number: 1.7.0_80. It stands in JRockit's builds, too.
         r"(?<![\d.])1\.(?P<release>[5-8])\.0(?:_(?P<update>\d{1,3}))?",
-        r"\b(?P<release>8)u(?P<update>\d{1,3})\b",
         r"\bversion \"?(?P<release>9|[1-9]\d)(?:\.0\.(?P<update>\d{1,2}))?(?![\d_])",
         # "18.9 (build 11.0.9+7": the first number is the month of the release; "build 24.80" is HotSpot's own.
         r"\bbuild (?P<release>9|[1-9]\d)(?:\.0\.(?P<update>\d{1,2})|(?=\+))",
-        r"\b(?:SE|OpenJDK|JDK) v?(?P<release>9|[1-9]\d)(?:\.0\.(?P<update>\d{1,2}))?(?![\d_])",
     )
 )
-_J9_RELEASES = tuple(
-    compile_pattern(pattern)
-    for pattern in (r"(?<![\d.])(?P<release>[5-8])\.0\b", r"\bp\w{2}(?:32|64)(?P<release>[5-8])0")
-)
+_J9_RELEASE = compile_pattern(r"\bp\w{2}(?:32|64)(?P<release>[5-8])0")
 _SERVICE_RELEASE = compile_pattern(r"sr ?(\d{1,2})(?=\D|$)")
 _COMPANIES = (
     ("oracl", "Oracle"),
@@ -290,9 +285,9 @@ def parse_jvm(text: str) -> Jvm:
     """Parse values such as `Java HotSpot(TM) 64-Bit Server VM 18.9 (build 11.0.15+8-LTS-149, mixed mode)`."""
     value = normalize(text)
     name = find_kind(_MACHINES, value)
-    match = _search_first(_RELEASES, value)
+    match = next((match for pattern in _RELEASES if (match := pattern.search(value))), None)
     if match is None and name == "J9":
-        match = _search_first(_J9_RELEASES, value)
+        match = _J9_RELEASE.search(value)
     groups = match.groupdict() if match else {}
     release = groups.get("release")
     update = groups.get("update")
@@ -309,10 +304,6 @@ def normalize_jvm_vendor(text: str) -> str | None:
     """Return the vendor of the JVM with aliases merged; Sun is Oracle, BEA stays apart because of JRockit."""
     folded = normalize(text).casefold()
     return next((name for start, name in _COMPANIES if folded.startswith(start)), normalize(text) or None)
-
-
-def _search_first(patterns: tuple[re.Pattern[str], ...], text: str) -> re.Match[str] | None:
-    return next((match for pattern in patterns if (match := pattern.search(text))), None)
 
 
 _CLASSES = read_rules("storage classes")

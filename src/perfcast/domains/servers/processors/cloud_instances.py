@@ -13,16 +13,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from perfcast.data.strict_csv import read_rows
 from perfcast.domains.servers.processors.cpu_names import cpu_model_id, cpu_model_key
 from perfcast.inference.cells import Cells, EntityFacts, fill_missing
-from perfcast.sources.bounded_files import PLAIN, header_of, records, text_lines, unpacked
 from perfcast.sources.packed import Packed, read_records
-from perfcast.utils import size_limits
-from perfcast.utils.errors import UserError
 
 SOURCE = "cloud_instances"
 _FILE = "cloud_instances.csv"
-_REMEDY = "ingest the source cloud_instances again"
 _READ = ["instance_type", "vcpus", "cpu_model", "family", "threads_per_core", "other_families", "memory_gb"]
 MEMORY = "instance_memory_gb"
 """Fact of an instance alone: its share of a host's memory, which no prediction reads."""
@@ -33,15 +30,10 @@ _STAND_INS = 2
 
 
 def pack(folder: Path) -> Packed:
-    """Return the columns of the list that are read."""
-    with unpacked(folder / _FILE, PLAIN, most=size_limits.TABLE, remedy=_REMEDY) as file:
-        lines = text_lines(file, _FILE, remedy=_REMEDY)
-        header = header_of(next(lines, ""), _FILE, remedy=_REMEDY)
-        if missing := [name for name in _READ if name not in header]:
-            raise UserError(f"{_FILE} must have the column {missing[0]!r}", "it has none", _REMEDY)
-        rows = [dict(zip(header, fields, strict=False)) for _, fields in records(lines, _FILE, remedy=_REMEDY)]
-    left_out = [name for name in header if name not in _READ]
-    return Packed(pd.DataFrame(rows, columns=_READ, dtype="str"), f"columns {', '.join(left_out)}")
+    """Return the columns of the list that are read. Raises: UserError when the file is absent or broken."""
+    rows = read_rows(SOURCE, folder / _FILE, _READ)
+    left_out = [name for name in rows.header if name not in _READ]
+    return Packed(rows.frame[_READ], f"columns {', '.join(left_out)}")
 
 
 def read_instances(folder: Path) -> list[dict[str, str]]:

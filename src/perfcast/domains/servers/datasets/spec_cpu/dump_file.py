@@ -25,6 +25,7 @@ _UNUSED_LAST = ("Disclosure URL", "Disclosures")
 
 _REMEDY = "ingest the source again"
 _SHOWN = 120
+_ENDINGS = (".csv", ".csv.gz", ".csv.xz")
 
 
 def read_dump(
@@ -161,12 +162,12 @@ def _split_fields(line: bytes) -> tuple[list[str], str, str]:
         return [], "not_csv", str(error)
 
 
-def find_only_file(source: str, folder: Path, endings: tuple[str, ...] = (".csv", ".csv.gz", ".csv.xz")) -> Path:
-    """Return the only file of a source's folder with these endings. Raises: UserError for none or several."""
-    files = sorted(path for path in Path(folder).iterdir() if path.name.endswith(endings))
+def find_only_file(source: str, folder: Path) -> Path:
+    """Return the only dump of a source's folder. Raises: UserError for none or several."""
+    files = sorted(path for path in Path(folder).iterdir() if path.name.endswith(_ENDINGS))
     if len(files) != 1:
         raise UserError(
-            f"source {source!r} must be one file {' or '.join(f'*{ending}' for ending in endings)}",
+            f"source {source!r} must be one file {' or '.join(f'*{ending}' for ending in _ENDINGS)}",
             f"{folder} has {', '.join(path.name for path in files) or 'none'}",
             _REMEDY,
         )
