@@ -72,9 +72,9 @@ def measure_names(results, budget, seed=0):
         progress=lambda *done: None,
         clock=lambda: now[0],
     )
-    names, orders, rounds = zip(*calls, strict=True)
+    names, orders, passes = zip(*calls, strict=True)
     assert list(orders) == list(range(len(calls)))
-    return best, list(names), list(rounds)
+    return best, list(names), list(passes)
 
 
 STEADY = {name: [timing()] for name in "abcdefgh"}
@@ -86,10 +86,10 @@ def test_remaining_budget_repeats_unsteady_cases_and_the_steadiest_timings_are_k
         "unsteady": [timing(spread=0.5), timing(spread=0.4), timing(spread=0.02)],
         "interrupted": [timing(interrupted=True), timing()],
     }
-    best, names, rounds = measure_names(results, budget=100)
+    best, names, passes = measure_names(results, budget=100)
     assert sorted(names[:10]) == sorted(results)
     assert names[10:] == ["interrupted", "unsteady", "unsteady"], "all are steady then"
-    assert rounds[10:] == [1, 2, 3]
+    assert passes[10:] == [1, 2, 3]
     assert best["unsteady"].spread == 0.02 and not best["interrupted"].interrupted
 
 

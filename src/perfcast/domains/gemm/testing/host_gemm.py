@@ -20,13 +20,7 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     The rate follows a roofline model with a cost per call.
     """
     random = np.random.default_rng(seed)
-    shapes = np.exp(
-        random.uniform(
-            np.log(16),
-            np.log(4096),
-            size=(max(1, rows // 2), 3),
-        )
-    ).round()
+    shapes = np.exp(random.uniform(np.log(16), np.log(4096), size=(max(1, rows // 2), 3))).round()
     sizes = shapes[random.integers(len(shapes), size=rows)]
     frame = pd.DataFrame(
         {
@@ -45,21 +39,11 @@ def write(folder: Path, *, rows: int, seed: int) -> None:
     untimed = frame.iloc[:1].assign(seconds_median=0.0)
     frame = pd.concat([frame, repeated, unstable, untimed], ignore_index=True)
     frame["order"] = random.permutation(len(frame))
-    columns = [
-        *frame.columns.drop(["order", "pass"]),
-        "order",
-        "pass",
-    ]
-    text = frame[columns].to_csv(index=False, lineterminator="\n")
-    write_measurements(Path(folder), "host_gemm", text)
-
-
-def write_measurements(folder: Path, name: str, table: str) -> None:
-    """Write the table of measurements and the machine's description; equal tables give equal bytes."""
-    with atomic_path(folder / f"{name}.csv.gz") as path:
-        # The bytes contain neither a time nor the temporary name.
-        path.write_bytes(gzip.compress(table.encode(), mtime=0))
-    write_json(folder / f"{name}.json", MACHINE)
+    text = frame.to_csv(index=False, lineterminator="\n")
+    with atomic_path(folder / "host_gemm.csv.gz") as path:
+        # the bytes contain neither a time nor the temporary name
+        path.write_bytes(gzip.compress(text.encode(), mtime=0))
+    write_json(folder / "host_gemm.json", MACHINE)
 
 
 def _add_timings(frame: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
@@ -68,17 +52,17 @@ def _add_timings(frame: pd.DataFrame, random: np.random.Generator) -> pd.DataFra
     moved = size * (frame["m"] * frame["k"] + frame["k"] * frame["n"] + frame["m"] * frame["n"])
     compute = flops / (60e9 * 4 / size * frame["threads"] ** 0.9)
     seconds = 2e-6 + compute.clip(lower=moved / 20e9)
-    seconds = round_six_digits(seconds * np.exp(random.normal(0, 0.03, size=len(frame))))
+    seconds = _round_six_digits(seconds * np.exp(random.normal(0, 0.03, size=len(frame))))
     return frame.assign(
         warmups=2,
         repeats=5,
         seconds_median=seconds,
-        seconds_min=round_six_digits(seconds * 0.97),
+        seconds_min=_round_six_digits(seconds * 0.97),
         seconds_spread=random.uniform(0.001, 0.1, size=len(frame)).round(4),
-        gflops=round_six_digits(flops / seconds / 1e9),
+        gflops=_round_six_digits(flops / seconds / 1e9),
     ).assign(**{"pass": 0})
 
 
-def round_six_digits(values: pd.Series) -> pd.Series:
+def _round_six_digits(values: pd.Series) -> pd.Series:
     """Round to six significant digits."""
     return pd.Series([float(f"{value:.6g}") for value in values], index=values.index)

@@ -54,17 +54,13 @@ def read_dump(
     if not path.is_file():
         raise UserError(f"source {source!r} must have the file {path.name}", f"{path} is not there", _REMEDY)
     with unpacked(path, kind_by_content(path), most=size_limits.DUMP, remedy=_REMEDY) as file:
-        table, rejections = _read_rows(source, path, file, columns, plain=plain, optional=optional)
+        header = _read_header(path, file, columns)
+        read = [*columns, *(name for name in optional if name in header)]
+        table, rejections = _read_rows(source, path, file, header, read, plain=plain)
     require_rows(table.num_rows, str(path), rejections)
     # split_blocks keeps the columns separate, so that one column does not hold the others in memory
     frame = table.unify_dictionaries().to_pandas(split_blocks=True)
-    return CsvRows(frame, tuple(rejections), table.num_rows + len(rejections))
-
-
-def read_header(path: Path) -> list[str]:
-    """Return the names of the columns of a dump."""
-    with unpacked(path, kind_by_content(path), most=size_limits.DUMP, remedy=_REMEDY) as file:
-        return _read_header(path, file, ())
+    return CsvRows(frame, tuple(rejections), table.num_rows + len(rejections), tuple(header))
 
 
 def _read_header(path: Path, file: IO[bytes], columns: Sequence[str]) -> list[str]:
@@ -88,14 +84,12 @@ def _read_rows(
     source: str,
     path: Path,
     file: IO[bytes],
+    header: list[str],
     columns: Sequence[str],
     *,
     plain: Collection[str],
-    optional: Collection[str],
 ) -> tuple[pa.Table, list[Rejection]]:
     """Return the texts of the valid rows with their lines, and the rejections."""
-    header = _read_header(path, file, columns)
-    columns = [*columns, *(name for name in optional if name in header)]
     pick = itemgetter(*(header.index(column) for column in columns))
     unused = sum(name in _UNUSED_LAST for name in header[-len(_UNUSED_LAST) :]) if header[-1] in _UNUSED_LAST else 0
     widths = {len(header), len(header) - unused}

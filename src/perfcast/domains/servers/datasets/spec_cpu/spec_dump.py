@@ -18,7 +18,7 @@ import pandas as pd
 from perfcast.data.standardized import Standardized
 from perfcast.data.strict_csv import build_rejected_frame, join_rejections, split_rejections
 from perfcast.domains import read_columns, read_table
-from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine, find_only_file, read_dump, read_header
+from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine, find_only_file, read_dump
 from perfcast.domains.servers.datasets.spec_cpu.repairs import Repairs
 from perfcast.domains.servers.parsing.cache import parse_l1, parse_l2, parse_l3, parse_other_cache
 from perfcast.domains.servers.parsing.distinct_texts import (
@@ -188,8 +188,7 @@ class SpecDump:
         frame = frame.drop(columns=["file", "line", *defects])
         if "Disclosure" in frame:
             frame["Disclosure"] = frame["Disclosure"].map(lambda text: parse_disclosure(text).result_id or text)
-        header = read_header(path)
-        left_out = [name for name in header if name not in frame]
+        left_out = [name for name in rows.header if name not in frame]
         return Packed(frame, f"columns {', '.join(left_out)}; of the links of a result all but its identifier")
 
     def build(self, raw: Mapping[str, Path], options: Mapping[str, Any]) -> Standardized:
