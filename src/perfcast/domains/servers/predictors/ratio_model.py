@@ -39,6 +39,8 @@ _REWEIGHTINGS = 2
 _BLOCK = 500
 """Rows whose covariance is computed at once."""
 _ESTIMATE = "estimate"
+_PUBLISHED_LIMIT = 0.2
+"""Largest logarithm of `published`: scores further apart are those of other machines."""
 _RESIDUAL = "residual of "
 _STATE = "ratio_model.json"
 _ROWS = "rows.parquet"
@@ -84,12 +86,18 @@ class RatioModelPredictor(Predictor):
     a new CPU model, core or compiler, or a CPU model without results behind its estimate. A row without an estimate has
     the median estimate of its task. A task has at most MAX_SAMPLES rows.
 
-    Variables: `constant`, `log_cores`, `chips_past_2` (doublings of the chips past two), `efficiency` (logarithm of the
-    estimate per clock, per core of a rate kind), `compiler_steps` (releases of the compiler's vendor since the first in
-    training), `forecast` (1 / root of 1 + results of the CPU model behind the estimate), `forecast_efficiency`, the
-    product of both, and `cores_outside` and `memory_outside` (how far the logarithms of the cores and of the memory
-    bandwidth per core are outside the range of training). Training tells nothing of the last two, so they move no
-    prediction and widen its interval.
+    Variables:
+    - `constant`.
+    - `log_cores`.
+    - `chips_past_2`: doublings of the chips past two.
+    - `efficiency`: logarithm of the estimate per clock, per core of a rate kind.
+    - `compiler_steps`: releases of the compiler's vendor since the first in training.
+    - `forecast`: 1 / root of 1 + results of the CPU model behind the estimate.
+    - `forecast_efficiency`: the product of `forecast` and `efficiency`.
+    - `published`: logarithm of the median published score of the CPU model and its chips, in the other suite, over the
+      estimate. An estimate is for the set-up of the row, and may trust its difference too much.
+    - `cores_outside` and `memory_outside`: how far the logarithms of the cores and of the memory bandwidth per core are
+      outside the range of training. Training tells nothing of them: they move no prediction and widen its interval.
 
     Source: Gaussian processes with a sum of linear and label kernels (Rasmussen and Williams, 2006, equations 2.23 to
     2.26 and section 2.7); noise of the t distribution by weights (Lange et al., 1989, J. Am. Stat. Assoc. 84).
@@ -241,6 +249,7 @@ class RatioModelPredictor(Predictor):
         known = np.nan_to_num(named_numbers(X, self.columns_, self.estimate.replace(_ESTIMATE, "known")))
         variables |= {"constant": np.ones(len(X)), "compiler_steps": self._count_steps(X)}
         variables |= {name: self._distance_outside(X, name) for name in OUTSIDE}
+        variables["published"] = self._read_published(X)
         variables["forecast"] = 1 / np.sqrt(1 + known)
         variables["forecast_efficiency"] = variables["forecast"] * variables["efficiency"]
         labels = {name for effect in self._effects if (name := effect.partition(" of ")[2])}
@@ -265,6 +274,12 @@ class RatioModelPredictor(Predictor):
             "chips_past_2": np.maximum(chips / np.log(2) - 1.0, 0.0),
             "efficiency": self._logs(X, self.estimate) - clock - np.where(is_rate, cores, 0.0),
         }
+
+    def _read_published(self, X: pd.DataFrame) -> np.ndarray:
+        """Return the variable `published`, 0 where nothing is published, (n,)."""
+        published = self._logs(X, self.estimate.replace(_ESTIMATE, "published"))
+        difference = np.nan_to_num(published - self._logs(X, self.estimate))
+        return np.clip(difference, -_PUBLISHED_LIMIT, _PUBLISHED_LIMIT)
 
     def _distance_outside(self, X: pd.DataFrame, name: str) -> np.ndarray:
         """Return how far the logarithms of a column are outside its range in training, 0 where unknown, (n,)."""
