@@ -164,6 +164,8 @@ def fit_scales(
     if calibrated is None or not backtests or not find_rules(data.table.dataset).names.description_levels:
         return ()
     lines = pd.concat(list(_predict_backtests(data, backtests, calibrated, seed=seed, at_the_cut=at_the_cut)))
+    # two descriptions of a machine that come to the same level have the same answer, which counts once
+    lines = lines.drop_duplicates(["backtest", "level", "row", "task", "target"])
     above = np.log(lines["measured"] / lines["predicted"])
     width = np.where(above > 0, np.log(lines["high"] / lines["predicted"]), np.log(lines["predicted"] / lines["low"]))
     scores = lines.assign(score=1 + (np.abs(above) - width) / lines["half_width"])

@@ -100,7 +100,8 @@ def lines(level, backtest, error):
     """Return predictions with a half-width of 0.1, kinds that add 0.05, and errors evenly up to `error`."""
     errors = np.linspace(0, error, 400) * np.where(np.arange(400) % 2, 1, -1)
     ends = {"low": 100 * np.exp(-0.15), "high": 100 * np.exp(0.15), "half_width": 0.1, "predicted": 100.0}
-    return pd.DataFrame({"measured": 100 * np.exp(errors)}).assign(level=level, backtest=backtest, **ends)
+    about = {"row": np.arange(400), "task": "CINT2017rate", "target": "base_score"}
+    return pd.DataFrame({"measured": 100 * np.exp(errors)}).assign(level=level, backtest=backtest, **about, **ends)
 
 
 @pytest.mark.parametrize(
@@ -110,6 +111,8 @@ def lines(level, backtest, error):
         ([(1, 0, 0.5), (4, 0, 0.5)], (4.0, 4.0, 4.0, 1.0)),
         # the worst backtest counts, the last level has none, and no level is narrower than a fuller one
         ([(1, 0, 0.1), (1, 1, 0.5), (2, 0, 0.1), (3, 0, 0.5)], (4.0, 1.0, 1.0)),
+        # the second description of the same machines at one level counts for nothing
+        ([(1, 0, 0.5), (1, 0, 0.9), (4, 0, 0.5)], (4.0, 4.0, 4.0, 1.0)),
     ],
 )
 def test_factors_make_intervals_hold_the_level_and_leave_other_spread(monkeypatch, parts, factors):

@@ -279,7 +279,7 @@ class RatioModelPredictor(Predictor):
         """Return the variable `published`, 0 where nothing is published, (n,)."""
         published = self._logs(X, self.estimate.replace(_ESTIMATE, "published"))
         difference = np.nan_to_num(published - self._logs(X, self.estimate))
-        return np.clip(difference, -_PUBLISHED_LIMIT, _PUBLISHED_LIMIT)
+        return np.asarray(np.clip(difference, -_PUBLISHED_LIMIT, _PUBLISHED_LIMIT))
 
     def _distance_outside(self, X: pd.DataFrame, name: str) -> np.ndarray:
         """Return how far the logarithms of a column are outside its range in training, 0 where unknown, (n,)."""
