@@ -10,7 +10,9 @@ import pytest
 from perfcast.domains.servers.datasets.spec_cpu import cpu2017, cpu2026
 from perfcast.domains.servers.datasets.spec_cpu.repairs import (
     MIN_PEERS,
+    Repairs,
     mark_far_below_peers,
+    repair_caches,
 )
 from perfcast.domains.servers.parsing.names import extract_system_stem
 from perfcast.domains.servers.testing import spec_cpu2017, spec_cpu2026
@@ -313,3 +315,15 @@ def test_cpu2026_has_near_copies_in_one_block_and_marks_processors_without_a_fam
     assert frame["submission_id"].nunique() > 5
     assert frame.index[frame["q_no_family"] == 1].tolist() == [2]
     assert frame["core_family"].isna().equals(frame["q_no_family"] == 1)
+
+
+def test_a_second_level_cache_that_a_module_shares_is_counted_by_core():
+    frame = pd.DataFrame({"family": ["Sierra Forest", "Clearwater Forest", "Clearwater Forest", "Granite Rapids-SP"]})
+    frame["l2_kb_per_core"] = [4096.0, 4096.0, 1024.0, 4096.0]
+    for name in ("l2_kb", "cores_per_chip_of_cpu_model", "l3_cores_per_slice", "l3_mb_per_chip", "l3_slice_mb"):
+        frame[name] = np.nan
+    frame["l2_scope"] = "core"
+    repairs = Repairs()
+    repair_caches(frame, repairs)
+    assert frame["l2_kb_per_core"].tolist() == [1024.0, 1024.0, 1024.0, 4096.0]
+    assert repairs.counts["l2_per_module"] == 2

@@ -18,8 +18,9 @@ MIN_PEERS = 5
 
 _ISA_OF_SHARED_NAMES = ("power", "sparc")
 
-_SIERRA_FOREST_MODULE = 4
-"""Cores that share a second-level cache in Sierra Forest; the dump states the module's size per core."""
+_FAMILIES_OF_MODULES = ("Sierra Forest", "Sierra Forest-AP", "Clearwater Forest")
+_CORES_OF_A_MODULE = 4
+"""Cores that share a second-level cache in these families; some results state the module's size per core."""
 
 _FAR_SCORE = 0.3
 _ARCHITECTURE = {"x86": "x86_64", "arm": "aarch64"}
@@ -85,8 +86,8 @@ def repair_cores(frame: pd.DataFrame, repairs: Repairs) -> None:
 def repair_caches(frame: pd.DataFrame, repairs: Repairs) -> None:
     """Convert caches to one scope: second level per core, third level per chip and per slice."""
     cores = frame["cores_per_chip_of_cpu_model"]
-    module = (frame["family"] == "Sierra Forest") & (frame["l2_kb_per_core"] == 4096)
-    repairs.put(frame, "l2_kb_per_core", module, frame["l2_kb_per_core"] / _SIERRA_FOREST_MODULE, "l2_per_module")
+    module = frame["family"].isin(_FAMILIES_OF_MODULES) & (frame["l2_kb_per_core"] == 4096)
+    repairs.put(frame, "l2_kb_per_core", module, frame["l2_kb_per_core"] / _CORES_OF_A_MODULE, "l2_per_module")
     shared = frame["l2_kb_per_core"].isna() & (frame["l2_scope"] == "chip")
     repairs.put(frame, "l2_kb_per_core", shared, frame["l2_kb"] / cores, "l2_chip_to_core")
     slices = cores / frame["l3_cores_per_slice"]
