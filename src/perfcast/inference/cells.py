@@ -49,8 +49,10 @@ class Cells(dict[str, np.ndarray]):
         typed: dict[str, Any] = dict(self)
         for name, values in self.items():
             if values.dtype.kind == "O" and coded:
-                codes, texts = pd.factorize(values)
-                typed[name] = pd.Categorical.from_codes(codes, pd.Index(texts, dtype=object), validate=False)
+                # a described machine is one row, for which a dictionary is faster than pandas
+                places: dict[str, int] = {}
+                codes = [-1 if text is None else places.setdefault(text, len(places)) for text in values.tolist()]
+                typed[name] = pd.Categorical.from_codes(codes, pd.Index(list(places), dtype=object), validate=False)
             elif values.dtype.kind == "O":
                 typed[name] = pd.array(values, "str")
         return pd.DataFrame(typed, pd.Index(self.index))
@@ -78,6 +80,9 @@ def read_column(values: pd.Series) -> np.ndarray:
         return np.asarray(values)
     if isinstance(values.dtype, np.dtype) and values.dtype.kind in "biu":
         return values.to_numpy(dtype=float)
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        distinct = np.array([*values.dtype.categories, None], dtype=object)
+        return np.asarray(distinct[values.array.codes])
     texts = values.to_numpy(dtype=object, copy=True)
     texts[values.isna().to_numpy()] = None
     return texts

@@ -200,9 +200,11 @@ class MachinePredictions:
     def find_levels(self, levels: Sequence[Collection[str]]) -> np.ndarray:
         """Return the level of description of every machine, from 1: a given value that is usual does not count."""
         names = np.array(list(self.completed.cells), dtype=object)
-        patterns, numbers = np.unique(self.says_more, axis=0, return_inverse=True)
-        level_numbers = [find_level(names[pattern].tolist(), levels) for pattern in patterns]
-        return np.array(level_numbers, dtype=int)[numbers.ravel()]
+        level_of: dict[bytes, int] = {}
+        for pattern in self.says_more:
+            if pattern.tobytes() not in level_of:
+                level_of[pattern.tobytes()] = find_level(names[pattern].tolist(), levels)
+        return np.array([level_of[pattern.tobytes()] for pattern in self.says_more], dtype=int)
 
 
 def complete_machines(machines: ParsedMachines, champion: Champion, *, assume: bool = True) -> CompletedMachines:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from perfcast import plugins
-from perfcast.inference.cells import Cells, EntityFacts, code_column, fill_missing, read_column
+from perfcast.inference.cells import UNKNOWN, Cells, EntityFacts, code_column, fill_missing, read_column
 from perfcast.inference.donors import MIN_CANDIDATES
 from perfcast.inference.rules.description_rules import find_rules
 from perfcast.schema.table import LOWER_IS_BETTER, TASK_KIND, Column, Kind, Role, Table, Tag
@@ -74,7 +74,7 @@ class ReferenceData:
         self._codes = cache(lambda name: code_column(frame[str(name)]))
         self._common: dict[tuple[Tag, str], Mapping[str, Any]] = {}
         self._rows = cache(lambda name: frame.groupby(name, observed=True).indices)
-        self._values_of = cache(lambda name, key: frozenset(self.column(name)[self._rows_by_kind[key]].tolist()))
+        self._is_found = cache(self._flag_values)
 
     @classmethod
     def gather(
@@ -162,13 +162,22 @@ class ReferenceData:
         labels = zip(*(machines[level].tolist() for level in levels), strict=True)
         groups = [[each[:count] for count in range(len(each), -1, -1)] for each in labels]
         keys = [next(filter(self._rows_by_kind.__contains__, listed)) for listed in groups]
-        return {
-            name: np.array(
-                [cell in self._values_of(name, key) for cell, key in zip(machines[name].tolist(), keys, strict=True)],
-                dtype=bool,
+        found = {}
+        for name in names:
+            places = self._codes(name).places
+            codes = [places.get(cell, UNKNOWN) for cell in machines[name].tolist()]
+            found[name] = np.array(
+                [self._is_found(name, key)[code] for code, key in zip(codes, keys, strict=True)], dtype=bool
             )
-            for name in names
-        }
+        return found
+
+    def _flag_values(self, name: str, key: tuple[Any, ...]) -> np.ndarray:
+        """Return which codes of a column some rows have, (distinct values + 2,) bool, those of no value last."""
+        coded = self._codes(name)
+        found = np.zeros(len(coded.values) + 2, dtype=bool)
+        found[coded.codes[self._rows_by_kind[key]]] = True
+        found[-2:] = False
+        return found
 
     @cached_property
     def _rows_by_kind(self) -> dict[tuple[Any, ...], np.ndarray]:

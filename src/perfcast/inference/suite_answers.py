@@ -279,5 +279,7 @@ def list_estimates(frame: pd.DataFrame) -> tuple[Estimate, ...]:
 
 def list_rows(frame: pd.DataFrame, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     """Yield the cells of every row in some columns, None where one is missing."""
-    columns = (frame[name].astype(object).where(frame[name].notna(), None).tolist() for name in names)
-    return zip(*columns, strict=True)
+    columns = (frame[name].tolist() for name in names)
+    # NaN alone differs from itself
+    known = ([None if cell != cell else cell for cell in cells] for cells in columns)  # noqa: PLR0124
+    return zip(*known, strict=True)

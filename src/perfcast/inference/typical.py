@@ -101,8 +101,8 @@ def list_keys(champion: Champion, deck: JointDeck) -> set[str]:
 def _list_first(champion: Champion, deck: JointDeck) -> list[str]:
     """Return the columns that are assumed before a set-up: those of blocks that name a machine, or limit it."""
     first = list_keys(champion, deck).union(*deck.rules.at_most.values())
-    columns = {column.name for column in champion.reference_data.measured.columns}
-    return [name for name in champion.rules.typical_values.block_columns if name in first & columns]
+    first &= {column.name for column in champion.reference_data.measured.columns}
+    return [name for name in champion.rules.typical_values.block_columns if name in first]
 
 
 def _make_typical(machines: CompletedMachines, champion: Champion, deck: JointDeck) -> CompletedMachines:

@@ -259,7 +259,7 @@ class UncertaintyModel:
         """
         encoded = self.in_domain.encode(X) if encoded is None else encoded
         distances = self.in_domain.distances(X, when, encoded=encoded)
-        without = distances if ignored is None else self.in_domain.distances(X, when, ignored, encoded)
+        without = distances if ignored is None else self.in_domain.ignore(distances, encoded, ignored)
         half_widths = self.calibration.half_widths(outputs, distances, level)
         expected = self.calibration.expected_error(distances)
         if deviations is not None:

@@ -120,8 +120,9 @@ class InDomainModel:
         out weigh. `encoded` is what `encode` returns, which is called without it.
         """
         encoded = self.mask(self.encode(X) if encoded is None else encoded, ignored)
-        distances = {name: self._groups[name].distances(encoded[:, span]) for name, span, _ in self.parts()}
-        counts = np.zeros(len(X)) if self.entity is None else X[self.entity].astype(str).map(self.results).fillna(0)
+        distances = self._group_distances(encoded)
+        entities = [] if self.entity is None else X[self.entity].astype(str).tolist()
+        counts = [self.results.get(entity, 0) for entity in entities] or np.zeros(len(X))
         distances[RESULTS] = 1 / (1 + np.asarray(counts, dtype=float))
         if self.pairs:
             distances[OF_PAIR] = 1 / (1 + self._label_pairs(X).map(self.pairs).fillna(0).to_numpy(dtype=float))
@@ -133,6 +134,13 @@ class InDomainModel:
             ahead = np.clip(np.nan_to_num(years), 0.0, _MAX_AHEAD)
         distances[AHEAD] = ahead
         return pd.DataFrame(distances, index=X.index)
+
+    def _group_distances(self, encoded: np.ndarray) -> dict[str, np.ndarray]:
+        return {name: self._groups[name].distances(encoded[:, span]) for name, span, _ in self.parts()}
+
+    def ignore(self, distances: pd.DataFrame, encoded: np.ndarray, ignored: pd.DataFrame) -> pd.DataFrame:
+        """Return distances of rows that some cells have no part in, see `distances`."""
+        return distances.assign(**self._group_distances(self.mask(encoded, ignored)))
 
     def encode(self, X: pd.DataFrame) -> np.ndarray:
         """Return rows in units of the scales, (n, encoded columns): one group after another, see `parts`."""

@@ -59,7 +59,10 @@ TrainedLabels = Mapping[str, pd.Series]
 
 def outputs_of(tasks: pd.Series, targets: pd.Series | str) -> np.ndarray:
     """Return the output of every row, its task and target, (n,) str: each output has its own quantiles."""
-    return np.asarray((tasks.astype(str) + "\x1f" + targets).to_numpy())
+    listed = [targets] * len(tasks) if isinstance(targets, str) else targets.tolist()
+    outputs = np.empty(len(tasks), dtype=object)
+    outputs[:] = [f"{task}\x1f{target}" for task, target in zip(tasks.tolist(), listed, strict=True)]
+    return outputs
 
 
 def shared_labels(table: Table) -> pd.DataFrame:
