@@ -17,6 +17,8 @@ from perfcast.inference.cells import (
     Cells,
     CompletedMachines,
     fill_missing,
+    is_missing,
+    list_rows,
     mask_cells,
     read_column,
     stack_cells,
@@ -42,18 +44,24 @@ class Bridge(Base):
     """Base that estimates machines of the bridged dataset from all that is known of them."""
 
     @cached_property
-    def _results_of(self) -> pd.Series:
+    def _results_of(self) -> dict[str, int]:
         """The number of results of every entity."""
         frame = self.champion.reference_data.measured.frame
-        return frame[self.champion.entity].astype(str).value_counts()
+        counts = frame[self.champion.entity].astype(str).value_counts()
+        return {str(entity): int(count) for entity, count in counts.items()}
 
     @cached_property
-    def _published(self) -> pd.Series:
-        """The median published result of every task and identity."""
+    def _peers(self) -> list[str]:
+        """The columns of the task and the identity."""
         measured = self.champion.reference_data.measured
-        peers = [*measured.select(tag=Tag.TASK), *measured.select(tag=Tag.IDENTITY)]
-        target = self.champion.predictor.targets_[0]
-        return measured.frame.groupby(peers, observed=True)[target].median().rename("published")
+        return [*measured.select(tag=Tag.TASK), *measured.select(tag=Tag.IDENTITY)]
+
+    @cached_property
+    def _published(self) -> dict[tuple[object, ...], float]:
+        """The median published result of every task and identity."""
+        frame, target = self.champion.reference_data.measured.frame, self.champion.predictor.targets_[0]
+        medians = frame.groupby(self._peers, observed=True)[target].median()
+        return {key if isinstance(key, tuple) else (key,): float(value) for key, value in medians.items()}
 
     @property
     def columns(self) -> list[Column]:
@@ -103,25 +111,30 @@ class Bridge(Base):
         none. Columns as `columns`.
         """
         champion, measured = self.champion, self.champion.reference_data.measured
-        time = measured.select(tag=Tag.TIME)
-        rows = frame.assign(**{champion.task: frame[champion.task].astype(object).map(self.tasks)})
-        is_used = rows[[champion.task, *filter(None, [champion.rules.names.design_column])]].notna().all(axis=1)
-        rows = rows[is_used]
-        known = pd.DataFrame({"known": frame[champion.entity].astype(str).map(self._results_of).fillna(0)})
-        if rows.empty:
-            return known.reindex(columns=list(_FEATURES)).add_prefix(f"{self.name}_")
-        machines = rows.reset_index(drop=True)
-        cells = stack_cells([{}] * len(machines), measured.columns)
-        steps = CompletedMachines(cells.assign({name: read_column(machines[name]) for name in cells if name in rows}))
-        fill_facts(steps, champion)
-        steps.conclude(champion.rules.typical_values.fill_implied, IMPLIED)
-        when = machines[time[0]] if time else None
-        imputed = impute_machines(ParsedMachines(steps, {}), champion, when, of_one_kind=True)
-        predictions = MachinePredictions(imputed, champion)
-        (shift, narrowing), intervals = predictions.levels[0], predictions.intervals(0, level)
-        medians = predictions.medians[:, 0] * np.exp(shift)
-        below, above = (np.nan, np.nan) if intervals is None else (narrowing * intervals[n] for n in ("below", "above"))
-        peers = [str(name) for name in self._published.index.names]
-        values = machines[peers].astype(object).join(self._published, on=peers)[["published"]]
-        values = values.assign(estimate=medians, low=medians * np.exp(-below), high=medians * np.exp(above))
-        return known.join(values.set_index(rows.index))[list(_FEATURES)].add_prefix(f"{self.name}_")
+        results = [self._results_of.get(name, 0) for name in frame[champion.entity].tolist()]
+        estimates = {name: np.full(len(frame), np.nan) for name in _FEATURES} | {"known": np.array(results, dtype=float)}
+        tasks = np.array([self.tasks.get(name) for name in frame[champion.task].tolist()], dtype=object)
+        is_used = ~is_missing(tasks)
+        for name in filter(None, [champion.rules.names.design_column]):
+            is_used &= frame[name].notna().to_numpy()
+        rows = np.flatnonzero(is_used)
+        if len(rows):
+            cells = stack_cells([{}] * len(rows), measured.columns)
+            known = {name: read_column(frame[name])[rows] for name in cells if name in frame}
+            known[champion.task] = tasks[rows]
+            steps = CompletedMachines(cells.assign(known))
+            fill_facts(steps, champion)
+            steps.conclude(champion.rules.typical_values.fill_implied, IMPLIED)
+            time = measured.select(tag=Tag.TIME)
+            when = pd.Series(read_column(frame[time[0]])[rows]) if time else None
+            imputed = impute_machines(ParsedMachines(steps, {}), champion, when, of_one_kind=True)
+            predictions = MachinePredictions(imputed, champion)
+            (shift, narrowing), intervals = predictions.levels[0], predictions.intervals(0, level)
+            medians = predictions.medians[:, 0] * np.exp(shift)
+            estimates["estimate"][rows] = medians
+            if intervals is not None:
+                estimates["low"][rows] = medians * np.exp(-narrowing * intervals["below"].to_numpy())
+                estimates["high"][rows] = medians * np.exp(narrowing * intervals["above"].to_numpy())
+            peers = list_rows(known, self._peers)
+            estimates["published"][rows] = [self._published.get(peer, np.nan) for peer in peers]
+        return pd.DataFrame(estimates, index=frame.index).add_prefix(f"{self.name}_")

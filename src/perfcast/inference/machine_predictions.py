@@ -33,7 +33,6 @@ class MachinePredictions:
     medians. `lowest` and `highest` (machines by task,) are the possible results. `impossible` has by row why a machine
     cannot do its task. `says_more` marks the given cells that are not the usual ones, (machines by task, columns) bool.
     `months` (machines by task,) are those of the measurements.
-    `unknown` marks the cells of `table` that are missing or follow from assumed ones, (machines by task, columns) bool.
     """
 
     def __init__(self, imputed: ImputedMachines, champion: Champion) -> None:
@@ -41,10 +40,9 @@ class MachinePredictions:
         owners, count = imputed.owners, len(imputed.owners)
         self._first = np.searchsorted(owners, np.arange(owners[-1] + 1)) if len(owners) else np.zeros(0, dtype=int)
         # what is known of a machine is the same in all of its kinds; its features are derived with theirs
-        first = imputed.completed.take(self._first)
-        known = _clear_assumed(first, champion)
-        unusual = _clear_assumed(first, champion, usual=imputed.usual[self._first])
-        derived = champion.derive_columns(imputed.completed.cells.append(known).append(unusual))
+        self._cleared = imputed.completed.take(self._first)
+        unusual = _clear_assumed(self._cleared, champion, usual=imputed.usual[self._first])
+        derived = champion.derive_columns(imputed.completed.cells.append(unusual))
         completed = champion.add_estimates(replace(derived, frame=derived.frame.iloc[:count]))
         X = completed.frame
 
@@ -73,11 +71,15 @@ class MachinePredictions:
         frame = X.iloc[shown].reset_index(drop=True)
         self.months = pd.Series(imputed.months[shown], frame.index)
         self.table = replace(completed, frame=frame)
-        differs = _differs(derived.frame, np.arange(count, len(derived.frame)), np.tile(shown, 2))
-        for name in X.columns.difference(derived.frame.columns):
-            # an estimate of the base rests on all other cells
-            differs[name] = differs.any(axis=1)
-        self.unknown, self._usual = differs.iloc[: len(shown)], differs.iloc[len(shown) :]
+        self._usual = _differs(derived.frame, np.arange(count, len(derived.frame)), shown, list(X))
+
+    @cached_property
+    def unknown(self) -> pd.DataFrame:
+        """The cells of `table` that are missing or follow from assumed ones, (machines by task, columns) bool."""
+        known = _clear_assumed(self._cleared, self._champion)
+        frame = self._champion.derive_columns(self.completed.cells.append(known)).frame
+        rows = np.arange(len(self.months))
+        return _differs(frame, len(rows) + rows, rows, list(self.table.frame))
 
     def _choose_kinds(self) -> np.ndarray:
         """Return the row of every machine by task to show: all tasks of a machine show the same kind."""
@@ -235,21 +237,26 @@ def _clear_assumed(completed: CompletedMachines, champion: Champion, *, usual: n
     )
 
 
-def _differs(frame: pd.DataFrame, known: np.ndarray, shown: np.ndarray) -> pd.DataFrame:
-    """Return which cells of the known rows are missing, or differ from those of the shown ones, (n, columns) bool."""
+def _differs(frame: pd.DataFrame, known: np.ndarray, shown: np.ndarray, names: Sequence[str]) -> pd.DataFrame:
+    """Return which cells of the known rows are missing, or differ from those of the shown ones, (n, names) bool.
+
+    Args: `names` are the columns of the frame, and after them estimates of the base, which rest on all other cells.
+    """
     is_number = np.array([dtype == np.float64 for dtype in frame.dtypes])
-    unknown = np.empty((len(known), frame.shape[1]), dtype=bool)
+    unknown = np.empty((len(known), len(names)), dtype=bool)
     numbers = frame.loc[:, is_number].to_numpy()
+    columns = unknown[:, : len(is_number)]
     # a missing number equals nothing
-    unknown[:, is_number] = numbers[known] != numbers[shown]
+    columns[:, is_number] = numbers[known] != numbers[shown]
     for place in np.flatnonzero(~is_number).tolist():
         values = frame[frame.columns[place]].array
         if isinstance(values, pd.Categorical):
-            before, differs = values.codes[known], values.codes[known] != values.codes[shown]
-            unknown[:, place] = differs | (before < 0)
+            before, after = values.codes[known], values.codes[shown]
+            columns[:, place] = (before != after) | (before < 0)
         else:
-            unknown[:, place] = np.asarray(values[known] != values[shown]) | values[known].isna()
-    return pd.DataFrame(unknown, columns=frame.columns)
+            columns[:, place] = np.asarray(values[known] != values[shown]) | values[known].isna()
+    unknown[:, len(is_number) :] = columns.any(axis=1)[:, None]
+    return pd.DataFrame(unknown, columns=names)
 
 
 def find_level(given: Collection[str], levels: Sequence[Collection[str]]) -> int:

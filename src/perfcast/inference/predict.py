@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
-import pandas as pd
 
 from perfcast.inference.machine_files import MachineEntry
 from perfcast.inference.options import PredictOptions
@@ -116,27 +115,6 @@ class Answers:
         return next(side.line_of(key) for side in self._machines if key in side.machines)
 
     @cached_property
-    def estimates(self) -> pd.DataFrame:
-        """The rows of `SuiteAnswers.estimates` of all champions that have an answer, those of the newest suite first.
-
-        Where a suite rests on another one, `base_task` is the task of the base, and `ratio` the estimate over that of
-        the base, from `ratio_low` to `ratio_high`; they are missing where there is none. What is assumed, and what the
-        base errs, is in both, so the ratio has the width of the estimate.
-        """
-        frames = [side.estimates for side in reversed(self.sides) if side]
-        frame = pd.concat(frames, ignore_index=True)
-        frame = frame[frame["message"] == ""].reset_index(drop=True)
-        if not (base_tasks := self._suites.base_tasks):
-            return frame
-        frame["base_task"] = frame["task"].map(base_tasks)
-        base = frame.drop_duplicates(["machine", "task"]).set_index(["machine", "task"])[["median", "target"]]
-        base = base.rename(columns={"median": "base", "target": "base_target"})
-        frame = frame.join(base, on=["machine", "base_task"])
-        for name, end in (("ratio", "median"), ("ratio_low", "low"), ("ratio_high", "high")):
-            frame[name] = frame[end].astype(float) / frame["base"]
-        return frame
-
-    @cached_property
     def predictions(self) -> dict[int, Prediction]:
         """The prediction of every machine by key: the estimates of all champions, and their ratios."""
         made: dict[int, Prediction] = {}
@@ -161,12 +139,23 @@ class Answers:
         return replace(prediction, notes=tuple(notes))
 
     def _list_ratios(self) -> dict[int, tuple[Ratio, ...]]:
-        """Return the ratios of the estimates to those that they rest on, by machine."""
-        known = self.estimates[self.estimates["ratio"].notna()]
-        names = ["task", "base_task", "base_target", "ratio", "ratio_low", "ratio_high", "level"]
+        """Return the ratios of the estimates to those that they rest on, by machine.
+
+        What is assumed, and what the base errs, is in both, so a ratio has the width of the estimate.
+        """
+        base_tasks = self._suites.base_tasks
+        bases: dict[tuple[int, str], tuple[float, str]] = {}
         ratios: dict[int, tuple[Ratio, ...]] = {}
-        for machine, row in zip(known["machine"].tolist(), list_rows(known, names), strict=True):
-            ratios[machine] = (*ratios.get(machine, ()), Ratio(*row))
+        for side in filter(None, self.sides):
+            frame = side.estimates[side.estimates["message"] == ""]
+            rows = list_rows(frame, ["machine", "task", "target", "median", "low", "high", "level"])
+            for machine, task, target, median, low, high, level in rows:
+                bases.setdefault((machine, task), (median, target))
+                base, base_target = bases.get((machine, base_tasks.get(task, "")), (None, ""))
+                if base is not None:
+                    ends = (None if end is None else end / base for end in (low, high))
+                    ratio = Ratio(task, base_tasks[task], base_target, median / base, *ends, level)
+                    ratios[machine] = (*ratios.get(machine, ()), ratio)
         return ratios
 
     def _carry_measurements(self) -> dict[int, tuple[str, ...]]:
