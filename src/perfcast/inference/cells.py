@@ -6,7 +6,7 @@ Imputation works on one machine as fast as on a thousand.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -52,10 +52,15 @@ class Cells(dict[str, np.ndarray]):
                 # a described machine is one row, for which a dictionary is faster than pandas
                 places: dict[str, int] = {}
                 codes = [-1 if text is None else places.setdefault(text, len(places)) for text in values.tolist()]
-                typed[name] = pd.Categorical.from_codes(codes, pd.Index(list(places), dtype=object), validate=False)
+                typed[name] = pd.Categorical.from_codes(codes, dtype=_category(tuple(places)), validate=False)
             elif values.dtype.kind == "O":
                 typed[name] = pd.array(values, "str")
         return pd.DataFrame(typed, pd.Index(self.index))
+
+
+@lru_cache(maxsize=4096)
+def _category(texts: tuple[str, ...]) -> pd.CategoricalDtype:
+    return pd.CategoricalDtype(pd.Index(texts, dtype=object))
 
 
 def stack_cells(machines: Sequence[Mapping[str, Any]], columns: Iterable[Column]) -> Cells:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from itertools import combinations
 from math import factorial
 from typing import Any
@@ -14,7 +15,7 @@ from perfcast.inference.cells import ASSUMED, GIVEN, MISSING, ORIGINS, Cells, Co
 from perfcast.inference.champion import Champion
 from perfcast.inference.machine_fields import name_group
 from perfcast.inference.machine_predictions import MachinePredictions
-from perfcast.inference.measured_index import describe_outside
+from perfcast.inference.measured_index import PublishedRows, describe_outside
 from perfcast.inference.prediction import MEASURED_FACTOR, BacktestError, Basis, Driver, Move, Neighbor, Value
 from perfcast.inference.rules.description_rules import find_rules
 from perfcast.schema.table import Kind, Role, Table, Tag
@@ -54,16 +55,13 @@ class Explainer:
         self._explains, self._drives = explain, drivers
         self._neighbors = find_neighbors(predicted, champion, neighbors)
         cells, completed = predicted.completed.cells, predicted.completed
-        given, known = completed.has_origin(GIVEN), ~completed.has_origin(ASSUMED, MISSING)
+        given = completed.has_origin(GIVEN)
         is_setup = np.isin(list(cells), champion.rules.presentation.setup_columns)
         # with what the user gave, with the software that is shown, with any software
-        self._published_rows, self._same_rows, self._alike_rows = (
-            champion.published_index.find_rows(cells, compared, known)
-            for compared in (given, given | is_setup, given & ~is_setup)
-        )
-        # what is typed as it would have been assumed changes no answer
-        says_more = predicted.says_more
-        self._own_rows = champion.published_index.find_rows(cells, says_more, known)
+        self._published_rows = self._alike_rows = self._find_published(given)
+        self._same_rows = self._find_published(given | is_setup)
+        if given[:, is_setup].any():
+            self._alike_rows = self._find_published(given & ~is_setup)
         self._tasks = cells[champion.task].tolist()
         if drivers:
             self._typical_rows = [champion.typical_rows[str(name)] for name in self._tasks]
@@ -78,6 +76,16 @@ class Explainer:
                 [np.expm1(calibration.half_widths(outputs, distances, level)) for level in (0.5, 0.9)]
                 for outputs in self._outputs_of
             ]
+
+    @cached_property
+    def _own_rows(self) -> list[PublishedRows]:
+        # what is typed as it would have been assumed changes no answer
+        return self._find_published(self._predicted.says_more)
+
+    def _find_published(self, compared: np.ndarray) -> list[PublishedRows]:
+        """Return the measured rows of every machine that are nearest to it in some cells, see `find_rows`."""
+        known = ~self._completed.has_origin(ASSUMED, MISSING)
+        return self._champion.published_index.find_rows(self._completed.cells, compared, known)
 
     def explain(self, row: int, target: str, low: float | None, high: float | None) -> dict[str, Any]:
         """Return the fields of an `Estimate`, with the interval from `low` to `high`, that explain it."""

@@ -110,8 +110,9 @@ class SuiteAnswers:
         one; the other columns are the fields of `Estimate`.
         """
         targets = range(len(self.champion.predictor.targets_))
-        frame = pd.concat([self._estimate(number) for number in targets]).sort_values("row", kind="stable")
-        frame = frame.reset_index(drop=True)
+        frame = pd.concat([self._estimate(number) for number in targets], ignore_index=True)
+        if len(targets) > 1:
+            frame = frame.sort_values("row", kind="stable", ignore_index=True)
         frame["message"] = self._list_refusals(frame)
         frame["trust"] = self._list_trust(frame)
         return frame
@@ -119,48 +120,52 @@ class SuiteAnswers:
     def _estimate(self, number: int) -> pd.DataFrame:
         """Return the estimates of a target."""
         predicted, champion, options = self.predicted, self.champion, self.options
-        X, target = predicted.table.frame, champion.predictor.targets_[number]
-        units = {column.name: column.unit for column in predicted.table.columns}
-        inputs = [column.name for column in select(champion.predictor.columns_, role=Role.FEATURE)]
-        lowest, highest = predicted.lowest, predicted.highest
-        intervals = predicted.intervals(number, options.level)
-        shift, narrowing, later = self.corrections[number]
-        medians = np.clip(predicted.medians[:, number] * np.exp(shift), lowest, highest)
-        low, high = np.full((2, len(X)), None, dtype=object)
-        scores, groups = [None] * len(X), [""] * len(X)
-        if intervals is not None:
-            below, above = (narrowing * intervals[name].to_numpy() for name in ("below", "above"))
-            low = np.clip(medians * np.exp(-below), lowest, highest)
-            high = np.clip(medians * np.exp(above), lowest, highest)
-            scores = intervals["in_domain_score"].tolist()
-            groups = intervals["least_similar_group"].tolist()
-        frame = pd.DataFrame(
-            {
-                "machine": self.keys,
-                "row": np.arange(len(X)),
-                "task": self.tasks,
-                "target": target,
-                "median": medians,
-                "low": low,
-                "high": high,
-                "level": options.level,
-                "unit": [champion.rules.presentation.task_units.get(task, units[target]) for task in self.tasks],
-                "in_domain_score": pd.Series(scores, dtype=float if intervals is not None else object),
-                "trust": [rate_trust(score, group) for score, group in zip(scores, groups, strict=True)],
-                "missing": X[inputs].isna().to_numpy().sum(axis=1),
-                "assumed": predicted.completed.has_origin(ASSUMED).sum(axis=1),
-                "user_factor": np.exp(shift - later) if self.is_corrected else None,
-            }
-        )
+        target, units = champion.predictor.targets_[number], champion.rules.presentation.task_units
+        unit = next(column.unit for column in predicted.table.columns if column.name == target)
         is_answered = predicted.has_output[:, number]
         if options.tasks:
             is_answered = is_answered & np.isin(self.tasks, options.tasks)
-        answered: pd.DataFrame = frame[is_answered].copy()
-        ends = zip(*(answered[name].tolist() for name in ("row", "low", "high")), strict=True)
-        explained = [self.explainer.explain(row, target, low, high) for row, low, high in ends]
-        for name in explained[0] if explained else ():
-            answered[name] = pd.Series([each[name] for each in explained], answered.index, dtype=object)
-        return answered
+        rows = np.flatnonzero(is_answered)
+        shift, narrowing, later = (each[rows] for each in self.corrections[number])
+        ends = predicted.lowest[rows], predicted.highest[rows]
+        medians = np.clip(predicted.medians[rows, number] * np.exp(shift), *ends)
+        columns: dict[str, Any] = {
+            "machine": self.keys[rows],
+            "row": rows,
+            "task": self.tasks[rows],
+            "target": target,
+            "median": medians,
+            "low": None,
+            "high": None,
+            "level": options.level,
+            "unit": [units.get(task, unit) for task in self.tasks[rows].tolist()],
+            "in_domain_score": None,
+            "trust": "",
+            "missing": self._count_missing()[rows],
+            "assumed": predicted.completed.has_origin(ASSUMED).sum(axis=1)[rows],
+            "user_factor": np.exp(shift - later) if self.is_corrected else None,
+        }
+        intervals = predicted.intervals(number, options.level)
+        if intervals is not None:
+            intervals = intervals.iloc[rows]
+            scores, groups = intervals["in_domain_score"].tolist(), intervals["least_similar_group"].tolist()
+            below, above = (narrowing * intervals[name].to_numpy() for name in ("below", "above"))
+            columns |= {
+                "low": np.clip(medians * np.exp(-below), *ends),
+                "high": np.clip(medians * np.exp(above), *ends),
+                "in_domain_score": scores,
+                "trust": [rate_trust(score, group) for score, group in zip(scores, groups, strict=True)],
+            }
+        spans = zip(*(np.broadcast_to(columns[name], len(rows)).tolist() for name in ("row", "low", "high")), strict=True)
+        explained = [self.explainer.explain(row, target, low, high) for row, low, high in spans]
+        columns |= {name: _as_objects([each[name] for each in explained]) for name in (explained or [{}])[0]}
+        return pd.DataFrame(columns, range(len(rows)))
+
+    def _count_missing(self) -> np.ndarray:
+        """Return how many features of every row have no value, (n,)."""
+        frame = self.predicted.table.frame
+        inputs = [column.name for column in select(self.champion.predictor.columns_, role=Role.FEATURE)]
+        return np.asarray(frame[inputs].isna().to_numpy().sum(axis=1))
 
     def _list_refusals(self, frame: pd.DataFrame) -> list[str]:
         """Return why every output cannot be predicted, "" where it can."""
@@ -269,6 +274,13 @@ class SuiteAnswers:
             DerivedValue(f"{each.task} of the whole machine", each.median, each.low, each.high, each.unit, formula)
             for each in (each.times(size) for each in estimates if size > 0)
         ]
+
+
+def _as_objects(values: Sequence[object]) -> np.ndarray:
+    """Return values, each of which may be a sequence, as one array of objects."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
 
 
 def list_estimates(frame: pd.DataFrame) -> tuple[Estimate, ...]:
