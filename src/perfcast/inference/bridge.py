@@ -112,7 +112,9 @@ class Bridge(Base):
         """
         champion, measured = self.champion, self.champion.reference_data.measured
         results = [self._results_of.get(name, 0) for name in frame[champion.entity].tolist()]
-        estimates = {name: np.full(len(frame), np.nan) for name in _FEATURES} | {"known": np.array(results, dtype=float)}
+        estimates = {name: np.full(len(frame), np.nan) for name in _FEATURES} | {
+            "known": np.array(results, dtype=float)
+        }
         tasks = np.array([self.tasks.get(name) for name in frame[champion.task].tolist()], dtype=object)
         is_used = ~is_missing(tasks)
         for name in filter(None, [champion.rules.names.design_column]):

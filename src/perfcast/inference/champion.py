@@ -119,11 +119,12 @@ class Champion:
         counts = [column.name for column in columns if column.kind is Kind.NUMERICAL and not column.unit]
         named = alias_field("task", task, "the predicted quantity", next(iter(self.tasks), ""))
         is_free = "task" not in (column.name for column in columns)
-        whole = [name for name in counts if (frame[name].dropna() % 1 == 0).all()]
+        whole = [name for name in counts if _is_whole(frame[name].to_numpy())]
         self.fields = MachineFields(columns, (*names.fields, *([named] if is_free else [])), whole)
         self.task_names = TaskNames(self.tasks, names.alias_tasks(self.tasks))
         facts, counted = self.reference_data.entity_facts, frame[entity].astype("str").value_counts().index
-        groups = [(str(group), str(key)) for name in names.group_columns for key, group in facts[name].dropna().items()]
+        known_groups = [facts[name].dropna() for name in names.group_columns]
+        groups = [(str(group), str(key)) for each in known_groups for key, group in zip(each.index, each, strict=True)]
         self.entity_names = EntityNames(names, [*counted, *facts.index], groups)
         design = names.design_column
         self.designs = [] if design is None else list(frame[design].value_counts().index)
@@ -300,6 +301,10 @@ class Champion:
         row = self.reference_data.measured.frame[list(columns)].tail(1).reset_index(drop=True).dropna(axis=1)
         types = {str(name): "float64" if columns[str(name)].kind is Kind.NUMERICAL else "object" for name in row}
         return row.astype(types)
+
+
+def _is_whole(numbers: np.ndarray) -> bool:
+    return bool((np.isnan(numbers) | (np.floor(numbers) == numbers)).all())
 
 
 def list_levels(names: Names, table: Table, describing: Sequence[str]) -> tuple[tuple[str, ...], ...]:

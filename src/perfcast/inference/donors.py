@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -214,21 +214,37 @@ class JointDeck:
         read = {name for names in copied for name in names}
         read |= {*scored, *times[:1], self.task, self._entity, rules.released}
         read |= {name for group in (*rules.groups, *rules.software_groups) for name in group}
-        frame = measured.frame[[name for name in kinds if name in read]]
-        self.frame = (frame.sort_values(times[0], kind="stable") if times else frame).reset_index(drop=True)
+        self._measured, self._times = measured.frame[[name for name in kinds if name in read]], times[:1]
+        self._last = self._measured[times[0]].max() if times else pd.Timestamp(0)
         self._codes = cache(lambda name: code_column(self.frame[str(name)]))
         self._numbers = [name for name in scored if name in numbers]
         self._scored_texts = [name for name in scored if name not in numbers]
-        when = self.frame[times[0]] if times else pd.Series(pd.Timestamp(0), self.frame.index)
-        self._years = (when - when.max()).dt.days.fillna(0).to_numpy() / _DAYS
-        self._last = when.max()
-        released = self.frame[rules.released] if rules.released in kinds else when
-        # software without a day is as old as the result
-        since = (released.fillna(when) - self._last).dt.days.fillna(0)
-        self._software_years = since.to_numpy() / _DAYS
         self._group_rows = cache(lambda columns: self.frame.groupby(list(columns), observed=True).indices)
         self._column = cache(self._read_column)
         self._drawn: tuple[_Drawn, _Drawn] = ({}, {})
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The measured results in the order of time: a champion whose typical machines are saved needs none."""
+        frame = self._measured.sort_values(self._times, kind="stable") if self._times else self._measured
+        return frame.reset_index(drop=True)
+
+    @cached_property
+    def _when(self) -> pd.Series:
+        """The days of the results."""
+        return self.frame[self._times[0]] if self._times else pd.Series(self._last, self.frame.index)
+
+    @cached_property
+    def _years(self) -> np.ndarray:
+        """The years from the newest result to every result, at most 0."""
+        return (self._when - self._last).dt.days.fillna(0).to_numpy() / _DAYS
+
+    @cached_property
+    def _software_years(self) -> np.ndarray:
+        """The years from the newest result to the software of every result."""
+        released = self.frame.get(self.rules.released, self._when)
+        # software without a day is as old as the result
+        return (released.fillna(self._when) - self._last).dt.days.fillna(0).to_numpy() / _DAYS
 
     def date(self, machines: Cells, when: pd.Series | pd.Timestamp | None) -> Cells:
         """Return machines with the day that their set-up is of, where it is not given. Shapes: `when` (n,)."""

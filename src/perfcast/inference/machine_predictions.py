@@ -71,7 +71,7 @@ class MachinePredictions:
         frame = X.iloc[shown].reset_index(drop=True)
         self.months = pd.Series(imputed.months[shown], frame.index)
         self.table = replace(completed, frame=frame)
-        self._usual = _differs(derived.frame, np.arange(count, len(derived.frame)), shown, list(X))
+        self._usual = _differs(derived.frame, np.arange(count, len(derived.frame)), shown, X.columns)
 
     @cached_property
     def unknown(self) -> pd.DataFrame:
@@ -79,7 +79,7 @@ class MachinePredictions:
         known = _clear_assumed(self._cleared, self._champion)
         frame = self._champion.derive_columns(self.completed.cells.append(known)).frame
         rows = np.arange(len(self.months))
-        return _differs(frame, len(rows) + rows, rows, list(self.table.frame))
+        return _differs(frame, len(rows) + rows, rows, self.table.frame.columns)
 
     def _choose_kinds(self) -> np.ndarray:
         """Return the row of every machine by task to show: all tasks of a machine show the same kind."""
@@ -237,7 +237,7 @@ def _clear_assumed(completed: CompletedMachines, champion: Champion, *, usual: n
     )
 
 
-def _differs(frame: pd.DataFrame, known: np.ndarray, shown: np.ndarray, names: Sequence[str]) -> pd.DataFrame:
+def _differs(frame: pd.DataFrame, known: np.ndarray, shown: np.ndarray, names: pd.Index) -> pd.DataFrame:
     """Return which cells of the known rows are missing, or differ from those of the shown ones, (n, names) bool.
 
     Args: `names` are the columns of the frame, and after them estimates of the base, which rest on all other cells.
@@ -255,7 +255,7 @@ def _differs(frame: pd.DataFrame, known: np.ndarray, shown: np.ndarray, names: S
             columns[:, place] = (before != after) | (before < 0)
         else:
             columns[:, place] = np.asarray(values[known] != values[shown]) | values[known].isna()
-    unknown[:, len(is_number) :] = columns.any(axis=1)[:, None]
+    unknown[:, len(is_number) :] = columns.any(axis=1, keepdims=True)
     return pd.DataFrame(unknown, columns=names)
 
 

@@ -149,12 +149,12 @@ class Answers:
         for side in filter(None, self.sides):
             frame = side.estimates[side.estimates["message"] == ""]
             rows = list_rows(frame, ["machine", "task", "target", "median", "low", "high", "level"])
-            for machine, task, target, median, low, high, level in rows:
+            for machine, task, target, median, *ends, level in rows:
                 bases.setdefault((machine, task), (median, target))
                 base, base_target = bases.get((machine, base_tasks.get(task, "")), (None, ""))
                 if base is not None:
-                    ends = (None if end is None else end / base for end in (low, high))
-                    ratio = Ratio(task, base_tasks[task], base_target, median / base, *ends, level)
+                    low, high = (None if end is None else end / base for end in ends)
+                    ratio = Ratio(task, base_tasks[task], base_target, median / base, low, high, level)
                     ratios[machine] = (*ratios.get(machine, ()), ratio)
         return ratios
 

@@ -156,10 +156,12 @@ class SuiteAnswers:
                 "in_domain_score": scores,
                 "trust": [rate_trust(score, group) for score, group in zip(scores, groups, strict=True)],
             }
-        spans = zip(*(np.broadcast_to(columns[name], len(rows)).tolist() for name in ("row", "low", "high")), strict=True)
+        frame = pd.DataFrame(columns, range(len(rows)))
+        spans = list_rows(frame, ["row", "low", "high"])
         explained = [self.explainer.explain(row, target, low, high) for row, low, high in spans]
-        columns |= {name: _as_objects([each[name] for each in explained]) for name in (explained or [{}])[0]}
-        return pd.DataFrame(columns, range(len(rows)))
+        for name in explained[0] if explained else ():
+            frame[name] = pd.Series([each[name] for each in explained], dtype=object)
+        return frame
 
     def _count_missing(self) -> np.ndarray:
         """Return how many features of every row have no value, (n,)."""
@@ -170,14 +172,13 @@ class SuiteAnswers:
     def _list_refusals(self, frame: pd.DataFrame) -> list[str]:
         """Return why every output cannot be predicted, "" where it can."""
         predicted = self.predicted
-        is_share = np.isfinite(predicted.highest[frame["row"]]) | frame["unit"].str.startswith("share").to_numpy()
+        is_bounded = np.isfinite(predicted.highest).tolist()
         messages = []
-        outputs = zip(frame["row"], frame["task"], frame["low"], frame["high"], frame["trust"], is_share, strict=True)
-        for row, task, low, high, trust, shares in outputs:
+        for row, task, low, high, trust, unit in list_rows(frame, ["row", "task", "low", "high", "trust", "unit"]):
             if row in predicted.impossible:
                 messages.append(f"{task} cannot be predicted: {predicted.impossible[row]}")
             # shares and accuracies may be near 0, so no ratio is too large for them
-            elif shares or low is None or not is_too_wide(low, high):
+            elif is_bounded[row] or unit.startswith("share") or low is None or not is_too_wide(low, high):
                 messages.append("")
             else:
                 messages.append(f"{task} cannot be predicted: {self._describe_width(high / low, trust)}")
@@ -274,13 +275,6 @@ class SuiteAnswers:
             DerivedValue(f"{each.task} of the whole machine", each.median, each.low, each.high, each.unit, formula)
             for each in (each.times(size) for each in estimates if size > 0)
         ]
-
-
-def _as_objects(values: Sequence[object]) -> np.ndarray:
-    """Return values, each of which may be a sequence, as one array of objects."""
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
 
 
 def list_estimates(frame: pd.DataFrame) -> tuple[Estimate, ...]:

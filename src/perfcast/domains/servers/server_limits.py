@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from perfcast.domains.servers.datasets.spec_cpu.spec_dump import THREADS_PER_CORE
 from perfcast.domains.servers.processors import cloud_instances
-from perfcast.domains.servers.processors.facts import family_table
+from perfcast.domains.servers.processors.facts import THREADS_PER_CORE, family_table
 from perfcast.domains.servers.server_fields import read_column_rule
 from perfcast.inference.cells import Cells
 from perfcast.inference.rules.limits import Limits, Violation, name_kinds

@@ -30,6 +30,8 @@ UNITS = {row["name"]: row["unit"] for row in NAMES}
 LIMITS = {row["name"]: (float(row["low"]), float(row["high"])) for row in NAMES if row["low"]}
 """Smallest and largest plausible value of a numerical fact."""
 NUMERIC_FACTS = tuple(row["name"] for row in NAMES if row["of_families"])
+THREADS_PER_CORE = (1, 2, 4, 8)
+"""Threads that a core may have."""
 TEXT_FACTS = ("cpu_vendor", "isa", "series", "lineage", "predecessor", "process_node")
 
 

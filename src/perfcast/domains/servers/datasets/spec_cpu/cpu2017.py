@@ -12,6 +12,7 @@ from perfcast.domains.servers.datasets.spec_cpu import spec_dump
 from perfcast.domains.servers.datasets.spec_cpu.dump_file import Quarantine
 from perfcast.domains.servers.parsing.distinct_texts import map_distinct
 from perfcast.domains.servers.parsing.software import is_under_xalanc_notice, parse_compiler
+from perfcast.domains.servers.processors.facts import THREADS_PER_CORE
 
 
 def name_suites(year: int) -> dict[str, str]:
@@ -36,7 +37,7 @@ def screen_scores(frame: pd.DataFrame, quarantine: Quarantine, *, first: str) ->
     per_chip = cores / chips.replace(0, np.nan)
     whole = (cores % 1 == 0) & (chips % 1 == 0) & (per_chip % 1 == 0) & (cores >= 1) & (chips >= 1)
     possible = whole & per_chip.between(1, spec_dump.MAX_CORES_PER_CHIP)
-    possible &= frame["threads_per_core"].isin(spec_dump.THREADS_PER_CORE)
+    possible &= frame["threads_per_core"].isin(THREADS_PER_CORE)
     detail = spec_dump.describe_counts(frame[~possible], ["cores", "chips", "threads_per_core"])
     return quarantine.reject(frame, ~possible, "impossible_counts", detail)
 

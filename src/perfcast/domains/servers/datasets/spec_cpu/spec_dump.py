@@ -47,7 +47,6 @@ from perfcast.splits.row_groups import by_values, connected
 from perfcast.utils.errors import UserError
 
 MAX_CORES_PER_CHIP = 512
-THREADS_PER_CORE = (1, 2, 4, 8)
 
 Reader = Callable[[str], Any]
 READERS: Mapping[str, Reader] = {

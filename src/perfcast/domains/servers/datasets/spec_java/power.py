@@ -18,6 +18,7 @@ from perfcast.domains.servers.parsing.memory import parse_dimms, parse_module
 from perfcast.domains.servers.parsing.software import normalize_jvm_vendor, parse_any_operating_system, parse_jvm
 from perfcast.domains.servers.parsing.text_normalization import compile_pattern, normalize, read_rules, rewrite
 from perfcast.domains.servers.processors.cpu_names import cpu_model_key
+from perfcast.domains.servers.processors.facts import THREADS_PER_CORE
 from perfcast.schema.table import Kind
 
 _COLUMNS = {column.name: column for column in read_columns(spec_dump.__package__, "columns.csv", "power")}
@@ -150,7 +151,7 @@ def repair_machines(frame: pd.DataFrame, repairs: repair.Repairs) -> pd.DataFram
 def _repair_threads(frame: pd.DataFrame, repairs: repair.Repairs) -> None:
     """Take the threads of a core where the stated number is one of a core: some rows state the total instead."""
     stated = frame["threads_stated"]
-    frame["threads_per_core"] = stated.where(stated.isin(spec_dump.THREADS_PER_CORE))
+    frame["threads_per_core"] = stated.where(stated.isin(THREADS_PER_CORE))
     repairs.counts["threads_per_core_from_total"] = int((frame["threads_per_core"] != stated).sum())
 
 
