@@ -187,17 +187,17 @@ def test_typical_machines_repeat_exactly_and_do_not_depend_on_the_batch():
 def test_saved_typical_machines_are_those_that_are_made():
     champion = project().champion
     assert champion.saved_typical is not None
-    bare = replace(champion, saved_typical=None)
+    reading, making = replace(champion), replace(champion, saved_typical=None)
     entities = sorted(champion.measured_entities)
     machines = [{"cpu_model": name, "chips": 1 + place % 2} for place, name in enumerate(entities)]
     machines.append({"processor": "Xeon Gold 9999", "cores": 24, "clock": 2500, "family": "Cascade Lake-SP"})
     saved, made = (
-        impute_machines(parse_batch(read_machines(machines), each), each).completed for each in (champion, bare)
+        impute_machines(parse_batch(read_machines(machines), each), each).completed for each in (reading, making)
     )
     pd.testing.assert_frame_equal(saved.frame, made.frame)
     pd.testing.assert_frame_equal(saved.origins, made.origins)
     # only the machine of an unknown entity is made by the champion with saved ones
-    assert len(champion.typical_machines.made) < len(bare.typical_machines.made)
+    assert len(reading.typical_machines.made) < len(making.typical_machines.made)
 
 
 PLAIN_FIELDS = ("memory", "os", "compiler", "storage", "vendor")
