@@ -69,7 +69,7 @@ onstart:
         made = {path for job in planned for path in job.output}
         jobs.start_run(GRAPH.results, read - made)
     except UserError as error:
-        refuse(error, code=1)
+        jobs.refuse(error, code=1)
     # for the time left and the first table, see src/snakemake_logger_plugin_perfcast
     titles = [" ".join([job.rule.name, *job.wildcards]) for job in planned]
     logger.info(f"{len(titles)} jobs are planned", extra={"planned": titles, "results": RESULTS})

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import matplotlib
 import pytest
 from docutils.core import publish_parts
-from generated_results import PUBLISHED, fake_table, write_in_domain, write_runs
+from generated_results import fake_table, write_in_domain, write_runs
 
 from perfcast import plugins
 from perfcast.evaluation import evaluate
@@ -31,7 +31,7 @@ def evaluation(tmp_path_factory):
     table = fake_table(rows=800, seed=0)
     runs = write_runs(table, tmp_path_factory.mktemp("runs"), seed=1)
     in_domain = write_in_domain(table, tmp_path_factory.mktemp("in_domain"), seed=1)
-    return evaluate(runs, table, resamples=50, seed=0, published=PUBLISHED, in_domain=in_domain)
+    return evaluate(runs, table, resamples=50, seed=0, in_domain=in_domain)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,6 @@ def bare(evaluation):
             "noise",
             "history",
             "importance",
-            "published",
         )
     }
     metrics = keep(evaluation.metrics).assign(low=float("nan"), high=float("nan"))

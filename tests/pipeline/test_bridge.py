@@ -8,7 +8,7 @@ from small_project import call, change, restored, rules_run, small_project
 from perfcast import plugins
 from perfcast.schema.table_files import read_table
 from perfcast.utils.io import sha256
-from perfcast.utils.safe_yaml import read_mapping, yaml_text
+from perfcast.utils.safe_yaml import read_yaml_text, yaml_text
 
 SOURCES = ["spec_cpu2017", "spec_cpu2026"]
 SPLITS = ["unseen_cpu", "unseen_core_family", "forward_2026_05"]
@@ -21,7 +21,7 @@ def make(folder):
     shutil.rmtree(mirror, ignore_errors=True)
     mirror.mkdir(parents=True)
     plugins.load("testing", "spec_cpu2026").write(mirror, rows=150, seed=1)
-    content = read_mapping(source.read_text(), str(source))
+    content = read_yaml_text(source.read_text(), str(source))
     (file,) = mirror.iterdir()
     content["files"] = [{"name": file.name, "sha256": sha256(file), "bytes": file.stat().st_size}]
     content["files"][0]["mirror"] = f"spec_cpu2026/{file.name}"

@@ -135,7 +135,6 @@ READ = {
     "evaluation/host_gemm/summary.json": "plots",
     "champion/host_gemm/about.json": "headline",
     "metrics.json": "headline",
-    "plots/host_gemm/headline.svg": "report",
 }
 """A rule that reads a result, by the result."""
 

@@ -25,22 +25,6 @@ LESS_TRAINING = {
 }
 """Learning-curve split -> its split, and the factor of its error."""
 _TASKS = ("float", "integer")
-PUBLISHED: tuple[dict[str, Any], ...] = (
-    {
-        "what": "forest of others",
-        "predictor": "forest",
-        "split": "random",
-        "citation": "Nobody, 2020",
-        "mape": {"float": 4.0, "integer": 3.5},
-    },
-    {
-        "what": "network of others",
-        "split": "unseen_cpu",
-        "citation": "No one, 2021",
-        "spearman": {"float": 0.95, "average": 0.9},
-    },
-)
-"""Made-up published errors."""
 _COLUMNS = (
     Column("id", Kind.CATEGORICAL, Role.KEY, "provenance", tags=(Tag.ROW,)),
     Column("suite", Kind.CATEGORICAL, Role.FEATURE, "workload", tags=(Tag.TASK, Tag.CONFIG)),
@@ -201,7 +185,7 @@ def write_results(folder: Path, *, rows: int, seed: int) -> None:
     write_folds(table, folder / "splits" / "fake", seed=seed)
     runs = write_runs(table, folder / "runs" / "fake", seed=seed)
     in_domain = write_in_domain(table, folder / "in_domain" / "fake", seed=seed)
-    evaluation = evaluate(runs, table, resamples=200, seed=seed, published=PUBLISHED, in_domain=in_domain)
+    evaluation = evaluate(runs, table, resamples=200, seed=seed, in_domain=in_domain)
     write_evaluation(evaluation, folder / "evaluation" / "fake")
     draw_all(evaluation, folder / "plots" / "fake", FAKE_PARAMS["plots"])
     write_json(folder / "champion" / "fake" / "about.json", {"predictor": "network"})

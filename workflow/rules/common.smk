@@ -1,5 +1,4 @@
 # The validated experiment, and the functions that the other files use.
-import sys
 from pathlib import Path
 
 from snakemake.logging import logger
@@ -13,19 +12,13 @@ from perfcast.utils.errors import UserError
 jobs.name_invocation()
 
 
-def refuse(error, code=2):
-    """End the run in one line."""
-    print(f"perfcast: {error}", file=sys.stderr)
-    raise SystemExit(code)
-
-
 try:
     for file in (*workflow.configfiles, *workflow.config_settings.configfiles):
         read_yaml(Path(file))  # Snakemake takes the last of two equal keys
     GRAPH = Graph.read(Path(), config, config.pop("results", "results"))
     GRAPH.status  # a manifest may have changed
 except UserError as error:
-    refuse(error)
+    jobs.refuse(error)
 
 PARAMS = GRAPH.params
 RESULTS = str(GRAPH.results)
@@ -73,7 +66,7 @@ def available():
     try:
         return GRAPH.read_available(path)
     except UserError as error:
-        refuse(error)
+        jobs.refuse(error)
 
 
 def per_dataset(path):

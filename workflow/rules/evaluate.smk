@@ -52,7 +52,6 @@ rule evaluate:
     params:
         **arguments("evaluate"),
         code=lambda w: GRAPH.code("evaluate", *GRAPH.table_modules(w.dataset), datasets=[w.dataset]),
-        published=lambda w: [entry.model_dump() for entry in GRAPH.datasets[w.dataset].published],
         tables=lambda w: GRAPH.datasets[w.dataset].tables,
     shell:
         RUN

@@ -6,7 +6,6 @@ rule leakage:
         split_files=lambda w: GRAPH.split_files(w.dataset, "splits"),
         predictions=lambda w: GRAPH.run_files(w.dataset, "predictions.parquet"),
         backtest=lambda w: GRAPH.run_files(w.dataset, "backtest.parquet"),
-        configs=lambda w: GRAPH.run_files(w.dataset, "config.yaml"),
         models=lambda w: GRAPH.run_files(w.dataset, "model"),
     output:
         out=f"{RESULTS}/leakage/{{dataset}}.json",

@@ -229,7 +229,6 @@ def evaluate(
     evaluation = evaluate(
         {(split, predictor): runs / split / predictor for split, predictor in product(splits, predictors)},
         read_table(table),
-        published=[entry.model_dump() for entry in declared.published],
         in_domain={split: in_domain / f"{split}.parquet" for split in splits} if in_domain else {},
         described=read_parquet(described) if described else None,
         tables=declared.load_tables(),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -44,7 +44,6 @@ from perfcast.evaluation.supplementary_tables import (
     predicts_shares,
     read_importance,
     summarize_described,
-    tabulate_published_values,
 )
 from perfcast.schema.metric_names import METRICS, POINTS
 from perfcast.schema.table import Table
@@ -302,11 +301,11 @@ OF_RUNS: Mapping[str, Callable[[Predictions], pd.DataFrame]] = {
 """Tables of one run, to which the columns `split` and `predictor` are added in front."""
 OF_DATASETS: Mapping[str, TableFunction] = {
     "noise": estimate_noise_floor,
-    "published": tabulate_published_values,
-    "described": summarize_described,
 }
-"""Tables of the points and the table of a dataset, with options. Those of a domain are of this sort."""
-TABLES = (*OF_SPLITS, *OF_RUNS, *OF_DATASETS)
+"""Tables of the points and the table of a dataset. Those of a domain are of this sort."""
+DESCRIBED = "described"
+"""Table of machines that were predicted as users describe them."""
+TABLES = (*OF_SPLITS, *OF_RUNS, *OF_DATASETS, DESCRIBED)
 
 
 def evaluate(
@@ -317,7 +316,6 @@ def evaluate(
     seed: int,
     level: float = LEVEL,
     in_domain: Mapping[str, Path] = MappingProxyType({}),
-    published: Sequence[Mapping[str, Any]] = (),
     described: pd.DataFrame | None = None,
     tables: Mapping[str, TableFunction] = MappingProxyType({}),
 ) -> Evaluation:
@@ -330,13 +328,12 @@ def evaluate(
         runs: (split, predictor) -> folder of the run.
         level: Level of the intervals of predictions.
         in_domain: Split -> its distances: its predictions get intervals, calibrated on the backtests of the run.
-        published: What others published, see `tabulate_published_values`.
         described: Predictions of described machines, see `summarize_described`.
         tables: Further tables, each made from the points and the table of the dataset.
 
     Raises:
-        UserError: There are no runs, predictors of one split were tested on different rows, a run is of another
-            version of its split, or a published value is of no task of the table.
+        UserError: There are no runs, predictors of one split were tested on different rows, or a run is of
+            another version of its split.
     """
     if not runs:
         raise UserError("an evaluation must have runs", "there are none", "name splits and predictors in params.yaml")
@@ -360,12 +357,9 @@ def evaluate(
             parts[name] += [of_run(run).assign(split=split, predictor=run.predictor) for run in members]
     made = {name: _stack(frames) for name, frames in parts.items()}
     made |= {name: made[name][["split", "predictor", *made[name].columns[:-2]]] for name in OF_RUNS}
-    options: dict[str, dict[str, Any]] = {
-        "published": {"entries": published},
-        "described": {"predictions": described, "level": level},
-    }
     for name, tabulate in {**tables, **OF_DATASETS}.items():
-        made[name] = tabulate(made["points"], table, **options.get(name, {}))
+        made[name] = tabulate(made["points"], table)
+    made[DESCRIBED] = summarize_described(described, level)
     return Evaluation(table.dataset, made, resamples, seed, level)
 
 

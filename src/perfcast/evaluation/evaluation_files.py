@@ -31,8 +31,6 @@ _TEXT = (
     "reference",
     "claim",
     "group",
-    "what",
-    "citation",
     "facts",
     "alarm",
     "unit",

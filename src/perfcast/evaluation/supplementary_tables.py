@@ -1,19 +1,15 @@
-"""Supplementary tables: noise floor, published values, described machines, importance of groups of columns."""
+"""Supplementary tables: noise floor, described machines, importance of groups of columns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from perfcast.evaluation.evaluation_tables import AVERAGE
-from perfcast.schema.metric_names import METRICS
 from perfcast.schema.table import Role, Table, Tag, select
 from perfcast.schema.table_files import read_csv
-from perfcast.utils.errors import UserError
 
 NOISE_COLUMNS = ["task", "configurations", "rows", "cv_median", "cv_mean", "mape_floor", "medape_floor"]
 
@@ -77,34 +73,6 @@ def _summary(task: object, part: pd.DataFrame) -> dict[str, object]:
     }
 
 
-PUBLISHED_COLUMNS = ["what", "split", "task", "metric", "value", "citation", "predictor"]
-
-
-def tabulate_published_values(
-    points: pd.DataFrame, table: Table, *, entries: Sequence[Mapping[str, Any]] = ()
-) -> pd.DataFrame:
-    """Return one line per published value: columns PUBLISHED_COLUMNS.
-
-    Each entry has the method (`what`), the `split` whose test rows are drawn alike, the `citation`, and under the
-    name of any of METRICS a mapping from task, or "average" for the mean over them, to the value. Units: as the metric.
-    Raises: UserError when a task is not in the table.
-    """
-    tasks = set(_tasks_of(points, table).dropna().astype(str))
-    rows = []
-    for entry in entries:
-        for metric in METRICS:
-            for task, value in entry.get(metric, {}).items():
-                if task not in tasks and task != AVERAGE:
-                    raise UserError(
-                        f"a published {metric} must be of one of {', '.join(sorted(tasks))} or of the {AVERAGE}",
-                        f"{entry['what']!r} has one of {task!r}",
-                        "edit `published` in the conf of the dataset",
-                    )
-                source = entry["citation"], entry.get("predictor", "")
-                rows.append((entry["what"], entry["split"], task, metric, float(value), *source))
-    return pd.DataFrame(rows, columns=PUBLISHED_COLUMNS)
-
-
 DESCRIBED_COLUMNS = [
     "split",
     "facts",
@@ -126,15 +94,12 @@ LEVEL_LABELS = ("name", "and chips", "and memory", "the data sheet", "everything
 _DESCRIPTION = ["split", "facts", "level"]
 
 
-def summarize_described(
-    points: pd.DataFrame, table: Table, *, predictions: pd.DataFrame | None, level: float
-) -> pd.DataFrame:
+def summarize_described(predictions: pd.DataFrame | None, level: float) -> pd.DataFrame:
     """Return metrics by split, facts, level of description and task, and their average over tasks.
 
     Shapes: `predictions` as `predict_described_fold` -> DESCRIBED_COLUMNS; no row without predictions.
     Units: mape, medape and coverage in %, width in % of the prediction, interval_score in % of the measured score.
     """
-    del points, table
     if predictions is None or predictions.empty:
         return pd.DataFrame(columns=DESCRIBED_COLUMNS)
     measured, low, high = (predictions[name] for name in ("measured", "low", "high"))

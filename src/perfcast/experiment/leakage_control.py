@@ -70,7 +70,6 @@ def collect_artifacts(
         standard=tuple(Column(**{**entry, "tags": tuple(entry["tags"])}) for entry in columns),
         splits={name: read_parquet(folds / f"{name}.parquet") for name in splits},
         runs=tuple(Run(split, predictor, runs / split / predictor) for split, predictor in pairs),
-        stochastic=frozenset(name for name in predictors if read_predictor(conf, name).stochastic),
         control=Control(control.control, make, control.shuffles),
         seed=seed,
         **_read_declared(conf, features.dataset),

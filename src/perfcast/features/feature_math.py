@@ -55,11 +55,9 @@ def feature(  # noqa: PLR0917 - a declaration is written in the order of Column'
     meaning: str,
     low: float | None = None,
     high: float | None = None,
-    *,
-    tags: Sequence[Tag] = (),
 ) -> Column:
     """Declare a derived numerical feature."""
-    return Column(name, Kind.NUMERICAL, Role.FEATURE, group, unit, meaning, low, high, tuple(tags))
+    return Column(name, Kind.NUMERICAL, Role.FEATURE, group, unit, meaning, low, high)
 
 
 def append(

@@ -10,10 +10,8 @@ import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-_SIBLINGS = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 _CACHES = {"L1d cache": "l1d_kib", "L1i cache": "l1i_kib", "L2 cache": "l2_kib", "L3 cache": "l3_kib"}
 
 Run = Callable[[Sequence[str]], str]
@@ -124,21 +122,6 @@ def count_cpus(text: str) -> int:
     """Return the number of CPUs in a list such as '0-63,128'."""
     matches = (_RANGE.fullmatch(part.strip()) for part in text.split(","))
     return sum(max(0, int(match[2] or match[1]) - int(match[1]) + 1) for match in matches if match)
-
-
-def available_cpus() -> list[int]:
-    """Return the logical CPUs of this process: one of every core first, then the others of each core."""
-    if not hasattr(os, "sched_getaffinity"):
-        return list(range(os.cpu_count() or 1))
-    cpus = sorted(os.sched_getaffinity(0))
-    seen: dict[str, int] = {}
-    ranks = {}
-    for cpu in cpus:
-        core = str(cpu)
-        with suppress(OSError):
-            core = Path(_SIBLINGS.format(cpu)).read_text().strip()
-        ranks[cpu] = seen[core] = seen.get(core, -1) + 1
-    return sorted(cpus, key=lambda cpu: (ranks[cpu], cpu))
 
 
 def describe_machine() -> dict[str, Any]:

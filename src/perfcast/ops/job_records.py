@@ -21,27 +21,27 @@ _OF_ONE_MACHINE = {"ingest"}
 """Rules whose parameters say what a machine has, such as mirrors."""
 
 
-def save_job_records(results: Path, project: Path = Path()) -> int:
+def save_job_records(results: Path) -> int:
     """Write the records of the files in a folder of results to its `jobs.json`. Returns: their number."""
     records = {}
-    for record in (project / _METADATA).glob("*"):
+    for record in _METADATA.glob("*"):
         name = _file_of(record)
-        content = read_json(record) if name.startswith(f"{results}/") and (project / name).exists() else {}
+        content = read_json(record) if name.startswith(f"{results}/") and Path(name).exists() else {}
         if content and content["rule"] not in _OF_ONE_MACHINE:
             records[name] = {key: content[key] for key in _COMPARED}
-    write_json(project / results / RECORDS, dict(sorted(records.items())))
+    write_json(results / RECORDS, dict(sorted(records.items())))
     return len(records)
 
 
-def restore_job_records(results: Path, project: Path = Path()) -> int:
+def restore_job_records(results: Path) -> int:
     """Take over the records of pulled results. Returns: the number of files that other jobs made than today's would.
 
     `snakemake --touch --forceall` comes first: it records every file as made by today's code and parameters.
     """
-    path = project / results / RECORDS
+    path = results / RECORDS
     changed = 0
     for name, pulled in (read_json(path) if path.exists() else {}).items():
-        record = project / _METADATA / urlsafe_b64encode(name.encode()).decode()
+        record = _METADATA / urlsafe_b64encode(name.encode()).decode()
         if record.exists():
             content: dict[str, Any] = read_json(record)
             changed += any(content[key] != pulled[key] for key in ("input", "params", "code"))

@@ -8,9 +8,10 @@ import sys
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from perfcast.ops.run_lock import LOCK, end_on_hangup, hold_results
+from perfcast.utils.errors import UserError
 from perfcast.utils.io import abandoned_paths, remove_path
 from perfcast.utils.result_digests import verify_inputs
 
@@ -42,6 +43,12 @@ def shell_prefix(results: Path, ingest_options: str) -> str:
     """Return what comes before the command of every job, with braces as Snakemake formats it."""
     names = {"lock": shlex.quote(str(results / LOCK)), "python": shlex.quote(sys.executable), "ingest": ingest_options}
     return (_PREFIX % names).replace("{", "{{").replace("}", "}}")
+
+
+def refuse(error: UserError, code: int = 2) -> NoReturn:
+    """End the run in one line."""
+    print(f"perfcast: {error}", file=sys.stderr)
+    raise SystemExit(code)
 
 
 # Requests to a cluster: 1.5 times the memory of the largest job of a kind in results/benchmarks (train 1.2 GB, the

@@ -22,7 +22,7 @@ from perfcast.schema.table import Table, Tag
 from perfcast.schema.table_files import read_table
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import read_json, sha256
-from perfcast.utils.result_digests import open_sealed, verify_digest
+from perfcast.utils.result_digests import verify_digest
 
 
 def name_machines(table: Table) -> pd.Series:
@@ -132,7 +132,7 @@ def collect(
             name=name,
             title=titles.get(name, name),
             evaluation=hardest_split_first(evaluation, str((champion or {}).get("predictor"))),
-            plots=tuple((plot_entry(plot), open_sealed(drawn[plot])) for plot in plots),
+            plots=tuple((plot_entry(plot), drawn[plot].read_text(encoding="utf-8")) for plot in plots),
             quality=_read(results / "standard" / f"{name}.quality.json"),
             champion=champion,
             table=read_table(features) if features.is_file() else None,

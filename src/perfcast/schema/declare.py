@@ -29,6 +29,6 @@ def key(name: str, meaning: str, *tags: Tag) -> Column:
     return Column(name, Kind.CATEGORICAL, Role.KEY, "problem", meaning=meaning, tags=tags)
 
 
-def measured(name: str, meaning: str, *, unit: str = "") -> Column:
+def measured(name: str, meaning: str) -> Column:
     """Declare a number that describes the measurement itself; it is provenance."""
-    return Column(name, Kind.NUMERICAL, Role.PROVENANCE, "problem", unit, meaning, low=0)
+    return Column(name, Kind.NUMERICAL, Role.PROVENANCE, "problem", meaning=meaning, low=0)

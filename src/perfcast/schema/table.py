@@ -74,7 +74,6 @@ class Tag(StrEnum):
     COST      an amount whose time adds to that of the row: the terms of the roofline model (operations, bytes)
     COMPONENT the time at the speed of light of a part of the row's time: the parts add up
     SLOWDOWN  measured time / COMPONENT, on the row's ENTITY: `<component>_slowdown`, read if training has the ENTITY
-    ESTIMATE  a prediction of the target, in its unit, from measurements of other things: they add up
     WORK      the quantity that a rate counts: work / score is the time; without it a score is a time or a cost
     PARALLEL  workers that share the work of a row; scaling splits hold out higher numbers
     SETUP     software that an ENTITY runs: its rows err alike, as those of another software do
@@ -94,7 +93,6 @@ class Tag(StrEnum):
     COST = "cost"
     COMPONENT = "component"
     SLOWDOWN = "slowdown"
-    ESTIMATE = "estimate"
     WORK = "work"
     PARALLEL = "parallel"
     SLICE = "slice"

@@ -69,7 +69,7 @@ class _BoundedReader(io.RawIOBase):
         if kind == GZIP:
             self._stream = gzip.GzipFile(fileobj=raw)
         elif kind == XZ:
-            self._stream = _XzReader(raw)
+            self._stream = lzma.LZMAFile(raw)  # noqa: SIM115 - it ends with the raw file
         self._remaining = max_bytes
 
     def readable(self) -> bool:
@@ -90,34 +90,6 @@ class _BoundedReader(io.RawIOBase):
         self._remaining -= len(content)
         buffer[: len(content)] = content
         return len(content)
-
-
-class _XzReader:
-    """xz decompression with a bounded dictionary; `lzma.open` allocates whatever size the file declares."""
-
-    def __init__(self, raw: IO[bytes]) -> None:
-        self._raw, self._decompressor = raw, self._new_decompressor()
-
-    def read(self, size: int) -> bytes:
-        """Return up to `size` bytes, none at the end."""
-        while True:
-            if self._decompressor.eof:
-                compressed = self._decompressor.unused_data.lstrip(b"\0") or self._raw.read(_CHUNK_BYTES).lstrip(b"\0")
-                if not compressed:
-                    return b""
-                self._decompressor = self._new_decompressor()
-            elif self._decompressor.needs_input:
-                compressed = self._raw.read(_CHUNK_BYTES)
-                if not compressed:
-                    raise EOFError("it ends before its end-of-stream marker")
-            else:
-                compressed = b""
-            if content := self._decompressor.decompress(compressed, size):
-                return content
-
-    @staticmethod
-    def _new_decompressor() -> lzma.LZMADecompressor:
-        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=size_limits.DICTIONARY)
 
 
 def check_zip(path: Path, what: str, wanted: Callable[[str], bool], most: int, *, remedy: str, name: str = "") -> None:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import errno
-import gzip
 import hashlib
 import shutil
-import tarfile
 import tempfile
-import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from rich.filesize import decimal
 
 from perfcast.sources.download import DownloadError, DownloadLimits, download_file
 from perfcast.sources.locations import (
-    ARCHIVE,
     NOT_FOUND,
     FailedAttempt,
     FileLocation,
@@ -36,11 +31,8 @@ from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_folder, atomic_path, write_json
 from perfcast.utils.result_digests import record_digests
 
-MAX_MEMBERS = 100_000
-"""Members of a mirror's archive that are looked at."""
 _CHUNK_BYTES = 1 << 20
 _FULL_DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT}
-_DAMAGED = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, PermissionError)
 
 
 @dataclass(frozen=True)
@@ -78,7 +70,6 @@ class _Search:
     attempts: list[FailedAttempt] = field(default_factory=list)
     staged: dict[SourceFile, tuple[Path, IngestedFile]] = field(default_factory=dict)
     missing: set[SourceFile] = field(default_factory=set)
-    unpacked: dict[Path, Path] = field(default_factory=dict)
     unreachable: bool = False
 
     def find_files(self, *, network: bool) -> list[SourceFile] | None:
@@ -96,8 +87,7 @@ class _Search:
         if file in self.staged or file in self.missing:
             return file in self.staged
         for location in list_locations(file, self.places):
-            origin = location.path if location.kind == ARCHIVE else location.folder
-            if self._take(file, location, str(origin)):
+            if self._take(file, location, str(location.folder)):
                 return True
         self.missing.add(file)
         return False
@@ -136,7 +126,7 @@ class _Search:
             return False
         ingested = IngestedFile(file.name, digest, copy.stat().st_size, f"{location.kind} {origin}")
         self.staged[file] = (copy, ingested)
-        if location.kind in ("mirror", ARCHIVE):  # a mirror that is gone later costs no data
+        if location.kind == "mirror":  # a mirror that is gone later costs no data
             with suppress(OSError), atomic_path(cached_path(self.places.cache, digest)) as temporary:
                 shutil.copyfile(copy, temporary)
         return True
@@ -144,7 +134,7 @@ class _Search:
     def _copy(self, file: SourceFile, location: FileLocation, target: Path) -> str:
         """Copy at most the declared bytes of a file; return why that failed, "" if it did not."""
         try:
-            with self._path(file, location).open("rb") as source, target.open("wb") as copy:
+            with location.path.open("rb") as source, target.open("wb") as copy:
                 left = file.max_bytes
                 while chunk := source.read(min(_CHUNK_BYTES, left)):
                     copy.write(chunk)
@@ -156,25 +146,6 @@ class _Search:
                 raise
             return f"cannot be copied ({error.strerror or 'input/output error'})"
         return ""
-
-    def _path(self, file: SourceFile, location: FileLocation) -> Path:
-        """Return the path of a file, unpacked if it is in an archive.
-
-        Only regular members with the paths of declared files are written, and no more bytes than declared. A damaged
-        archive gives what could be read of it.
-        """
-        archive = location.path
-        if location.kind != ARCHIVE:
-            return archive
-        if archive not in self.unpacked:
-            target = self.unpacked[archive] = Path(tempfile.mkdtemp(dir=self.staging))
-            wanted = {file.mirror: file.max_bytes for file in self.spec.editions[-1]}
-            with suppress(*_DAMAGED), tarfile.open(archive, "r:gz") as members:
-                for member in islice(members, MAX_MEMBERS):
-                    name = str(PurePosixPath(archive.parent.name, member.name))
-                    if member.isreg() and member.size <= wanted.get(name, -1):
-                        members.extract(member, target, filter="data")
-        return self.unpacked[archive] / PurePosixPath(str(file.mirror)).relative_to(archive.parent.name)
 
 
 def ingest_source(
@@ -188,8 +159,8 @@ def ingest_source(
 ) -> IngestResult:
     """Write the files of one source and its manifest to the folder `out`, from the first origin that provides them.
 
-    The order is the packed table of the repository, then for official files cache, mirror folders, archives in them,
-    the last ingestion in `out`, published address (only if `network`). A file is used after its checksum.
+    The order is the packed table of the repository, then for official files cache, mirror folders, the last ingestion
+    in `out`, published address (only if `network`). A file is used after its checksum.
     Raises: UserError when `strict` and a file is missing, or when a source that was present would become missing.
     """
     with atomic_folder(out) as folder:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from rich.filesize import decimal
 
 from perfcast.domain import domains
 from perfcast.sources.source_spec import MANIFEST, SourceFile, SourceSpec
-from perfcast.utils.errors import UserError
-from perfcast.utils.io import read_object, sha256
+from perfcast.utils.io import read_object
+from perfcast.utils.result_digests import verify_folder
 
 NOT_FOUND = "not found"
 MIRROR_VARIABLE = "PERFCAST_MIRROR"
 CACHE_VARIABLE = "PERFCAST_CACHE"
-ARCHIVE = "archive"
 
 
 @dataclass(frozen=True)
@@ -55,33 +54,26 @@ def embedded_folder(project: Path) -> Path:
 def present_sources(raw: Path, names: Iterable[str]) -> dict[str, Path]:
     """Return the folders of the sources that were ingested, by name; one that no experiment listed has no folder.
 
-    Raises: UserError when a file differs from the checksum of its ingestion.
+    Raises: UserError when a file differs from that of its ingestion.
     """
     ingested = [name for name in names if (raw / name).is_dir() or not raw.is_dir()]
     manifests = {name: read_object(raw / name / MANIFEST, "status") for name in ingested}
     present = {name: raw / name for name, manifest in manifests.items() if manifest["status"] == "present"}
-    for name, folder in present.items():
-        for file in manifests[name].get("files", ()):
-            path = folder / file["name"]
-            if not path.is_file() or sha256(path) != file["sha256"]:
-                fact = f"{path} {'has changed since' if path.is_file() else 'is missing'}"
-                raise UserError("ingested files must stay as they are", fact, f"delete {folder} and run again")
+    for folder in present.values():
+        verify_folder(folder)
     return present
 
 
 @dataclass(frozen=True)
 class FileLocation:
-    """One path at which a file may be; `folder` is the cache, mirror or embedded folder that contains it.
-
-    The path of an `archive` is that of a mirror's <folder>/<folder>.tar.gz, which may contain the file.
-    """
+    """One path at which a file may be; `folder` is the cache, mirror or embedded folder that contains it."""
 
     kind: str
     folder: Path
     path: Path
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.path if self.kind == ARCHIVE else self.folder}"
+        return f"{self.kind} {self.folder}"
 
 
 @dataclass(frozen=True)
@@ -128,10 +120,7 @@ def list_locations(file: SourceFile, places: SourcePlaces) -> list[FileLocation]
         return [FileLocation("embedded", places.embedded, places.embedded / (file.path or file.name))]
     locations = [FileLocation("cache", places.cache, cached_path(places.cache, file.sha256))]
     if file.mirror is not None:
-        top = PurePosixPath(file.mirror).parts[0]
         locations += [FileLocation("mirror", mirror, mirror / file.mirror) for mirror in places.mirrors]
-        archives = [FileLocation(ARCHIVE, mirror, mirror / top / f"{top}.tar.gz") for mirror in places.mirrors]
-        locations += [location for location in archives if location.path.is_file()]
     if places.earlier is not None and (places.earlier / file.name).is_file():
         locations.append(FileLocation("results", places.earlier, places.earlier / file.name))
     return locations
@@ -147,7 +136,7 @@ def find_obstacle(file: SourceFile, location: FileLocation) -> str:
         length = location.path.stat().st_size
     except OSError as error:
         return f"cannot be read ({error.strerror or 'input/output error'})"
-    if location.kind == ARCHIVE or (file.size in (None, length) and length <= file.max_bytes):
+    if file.size in (None, length) and length <= file.max_bytes:
         return ""
     return f"{length} bytes, {f'not the {file.size}' if file.size else f'more than the {file.max_bytes}'} declared"
 
@@ -189,7 +178,7 @@ def _total_bytes(files: Sequence[SourceFile], locations: Sequence[FileLocation])
     """Return the declared bytes of files, else those that they have; None where a length is unknown."""
     sizes = [file.size for file in files]
     if not all(sizes):
-        sizes = [None if place.kind == ARCHIVE else place.path.stat().st_size for place in locations]
+        sizes = [place.path.stat().st_size for place in locations]
     return sum(size or 0 for size in sizes) if sizes and all(size is not None for size in sizes) else None
 
 

@@ -14,24 +14,18 @@ def ignore_progress(step: str, done: int, total: int) -> None:
 
 
 @contextmanager
-def show_progress(*, threaded: bool = True) -> Iterator[Progress]:
-    """Yield a function that draws a bar on standard error; it draws nothing where that is no terminal.
-
-    `threaded`: whether a thread moves the clock between steps; without it, the bar is drawn at each step alone.
-    """
+def show_progress() -> Iterator[Progress]:
+    """Yield a function that draws a bar on standard error; it draws nothing where that is no terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
     columns = SpinnerColumn(), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}")
     hidden = not console.is_terminal
-    shown = Progress(
-        *columns, console=console, transient=True, disable=hidden, auto_refresh=threaded, refresh_per_second=2
-    )
-    with shown as bar:
+    with Progress(*columns, console=console, transient=True, disable=hidden, refresh_per_second=2) as bar:
         task = bar.add_task("", total=None)
 
         def show(step: str, done: int, total: int) -> None:
-            bar.update(task, description=step, completed=done, total=total, refresh=not threaded)
+            bar.update(task, description=step, completed=done, total=total)
 
         yield show

@@ -7,7 +7,6 @@ it is: tables of notebooks have none.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
@@ -20,7 +19,6 @@ from perfcast.utils.io import file_digests, sha256, write_text
 SUFFIX = ".sha256"
 FOLDER_RECORD = f"digests{SUFFIX}"
 _LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
-_SEALED = re.compile(r"<!-- sha256 ([0-9a-f]{64}) -->\n\Z")
 _DEEPEST = 10
 """Folders between a result and the record of its folder: models nest."""
 
@@ -107,9 +105,6 @@ def verify_inputs(paths: Iterable[Path]) -> None:
     for record in filter(None, records):
         for name in read_record(record):
             verify_digest(record.parent / name)
-    for path in paths:
-        for plot in path.glob("*.svg"):
-            open_sealed(plot)
 
 
 def _shorten(path: Path) -> Path:
@@ -141,27 +136,3 @@ def _parse_record(record: Path, changed: int, size: int) -> Mapping[str, str]:
     if len(entries) < len(lines) or not lines:
         raise UserError(f"{_shorten(record)} must be a record of digests", "it is damaged", remedy)
     return {match[2]: match[1] for match in entries}
-
-
-def seal_text(text: str) -> str:
-    """Return an SVG text with a last comment that has its digest: DVC takes every file beside a plot for a plot."""
-    return f"{text}<!-- sha256 {_digest_of(text)} -->\n"
-
-
-def open_sealed(path: Path) -> str:
-    """Return a sealed text without its seal; a text that never had one stays as it is.
-
-    Raises: UserError when the text has changed.
-    """
-    text = path.read_bytes().decode("utf-8", errors="replace")
-    seal = _SEALED.search(text)
-    plain = text[: seal.start()] if seal else text
-    if "sha256" in text[-100:] and (seal is None or seal[1] != _digest_of(plain)):
-        fact = "it has changed since (the SHA-256 is not that of its last line)"
-        remedy = f"delete {_shorten(path.absolute().parent)} and run snakemake"
-        raise UserError(f"{_shorten(path.absolute())} must be as its stage wrote it", fact, remedy)
-    return plain
-
-
-def _digest_of(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

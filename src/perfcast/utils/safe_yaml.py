@@ -41,25 +41,14 @@ class _WithoutReferences(Composer):
         return super().compose_node(parent, index)
 
 
-def read_mapping(text: str, source: str) -> dict[str, Any]:
-    """Return the mapping of a YAML text that a program wrote; references are allowed.
-
-    Raises: UserError, one line, where it is none.
-    """
-    value = read_yaml_text(text, source, references=True)
-    if value is not None and not isinstance(value, dict):
-        raise UserError(f"{source} must be a mapping of keys to values", f"found {type(value).__name__}")
-    return dict(value or {})
-
-
-def read_yaml_text(text: str, source: str, *, references: bool = False) -> Any:
+def read_yaml_text(text: str, source: str) -> Any:
     """Return the value of a YAML text; `source` names it in errors. Raises: UserError, one line, where it is none."""
     if len(text) > size_limits.YAML:
         raise UserError(
             f"{source} must have at most {size_limits.YAML} characters", f"it has {len(text)}", "write it as JSON"
         )
     try:
-        return deepcopy(_remember(text, references)) if len(text) <= _MAX_REMEMBERED else _load(text, references)
+        return deepcopy(_remember(text)) if len(text) <= _MAX_REMEMBERED else _load(text)
     except RecursionError:
         raise UserError(f"{source} must be YAML of plain values", "it is nested too deep") from None
     except YAMLError as error:
@@ -75,11 +64,10 @@ def read_yaml_text(text: str, source: str, *, references: bool = False) -> Any:
         raise UserError(f"{source} must be YAML of plain values", str(error) or type(error).__name__) from None
 
 
-def _load(text: str, references: bool) -> Any:
+def _load(text: str) -> Any:
     reader = YAML(typ="safe", pure=True)
     reader.Constructor = _TextDates
-    if not references:
-        reader.Composer = _WithoutReferences
+    reader.Composer = _WithoutReferences
     return reader.load(text)
 
 
@@ -100,18 +88,17 @@ class _Writer(SafeRepresenter):
 _Writer.add_representer(float, _Writer.represent_float)
 
 
-def yaml_text(value: Any, *, sort_keys: bool = False, flow_leaves: bool = False) -> str:
+def yaml_text(value: Any, *, sort_keys: bool = False) -> str:
     """Return plain values as YAML.
 
     Args:
         value: Mappings, lists and single values.
         sort_keys: Order mappings by key, not as they are.
-        flow_leaves: Write a list or mapping of single values on one line, such as [1, 2].
     """
     writer = YAML(typ="safe", pure=True)
     writer.Representer = _Writer
     writer.sort_base_mapping_type_on_output = sort_keys  # type: ignore[assignment]
-    writer.default_flow_style = None if flow_leaves else False
+    writer.default_flow_style = False
     writer.width = _WIDTH
     file = StringIO()
     writer.dump(value, file)

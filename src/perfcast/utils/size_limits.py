@@ -30,9 +30,6 @@ LINE = 1_000_000
 COLUMNS = 1_000
 """Columns of a table: the widest published one (Intel ARK) has 247."""
 
-DICTIONARY = 256 << 20
-"""Memory in bytes that an xz file may require: `xz -9` asks for 65 MiB, the format allows 4 GiB."""
-
 WORKBOOK = 64 << 20
 """Bytes of all members of a workbook: the published one has 26 million."""
 

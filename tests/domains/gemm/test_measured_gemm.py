@@ -13,7 +13,6 @@ import torch
 from perfcast.cli.main import main
 from perfcast.domains.gemm import measured_gemm as gemm
 from perfcast.domains.gemm import timing as microbench_timing
-from perfcast.microbench.machine import available_cpus
 from perfcast.utils.io import read_object
 
 
@@ -97,17 +96,6 @@ def test_the_order_is_seeded_and_the_budget_can_end_the_first_round():
     first, same, other = (measure_names(STEADY, 100, seed)[1] for seed in (0, 0, 1))
     assert first == same != other
     assert len(measure_names(STEADY, budget=4.5)[0]) == 5
-
-
-def test_available_cpus_start_with_one_per_core(monkeypatch, tmp_path):
-    siblings = {0: "0-1", 1: "0-1", 2: "2-3", 3: "2-3"}
-    for cpu, text in siblings.items():
-        (tmp_path / str(cpu)).write_text(text + "\n")
-    monkeypatch.setattr("perfcast.microbench.machine._SIBLINGS", str(tmp_path / "{}"))
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3})
-    assert available_cpus() == [0, 2, 1, 3]
-    monkeypatch.setattr("perfcast.microbench.machine._SIBLINGS", str(tmp_path / "nothing{}"))
-    assert available_cpus() == [0, 1, 2, 3]
 
 
 def test_samples_end_when_steady_and_threads_double():

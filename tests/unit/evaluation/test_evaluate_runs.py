@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from generated_results import LESS_TRAINING, PUBLISHED, fake_table, write_in_domain, write_runs
+from generated_results import LESS_TRAINING, fake_table, write_in_domain, write_runs
 
 from perfcast.evaluation import (
     AVERAGE,
@@ -58,7 +58,7 @@ def copied(two_runs, tmp_path):
 
 @pytest.fixture(scope="module")
 def evaluation(table, runs, in_domain):
-    return evaluate(runs, table, resamples=200, seed=0, published=PUBLISHED, in_domain=in_domain)
+    return evaluate(runs, table, resamples=200, seed=0, in_domain=in_domain)
 
 
 def test_evaluate_puts_every_metric_inside_its_interval(evaluation):
@@ -148,11 +148,11 @@ def test_an_evaluation_is_written_with_equal_bytes_and_read_again(two_runs, eval
     first, second = (
         {each.name: each.read_bytes() for each in (tmp_path / name).iterdir()} for name in ("first", "second")
     )
-    assert first == second and len(first) == 13
+    assert first == second and len(first) == 12
     write_evaluation(evaluation, tmp_path / "one")
     read = read_evaluation(tmp_path / "one")
     assert headline(read) == headline(evaluation)
-    for name in ("metrics", "slices", "paired", "noise", "history", "published"):
+    for name in ("metrics", "slices", "paired", "noise", "history"):
         pd.testing.assert_frame_equal(read.tables[name], evaluation.tables[name], rtol=1e-5, check_dtype=False)
     (tmp_path / "one" / "pit.csv").unlink()
     with pytest.raises(UserError, match=r"pit\.csv must exist"):
@@ -239,14 +239,6 @@ def test_learning_curve_splits_are_measured_and_not_compared(evaluation):
     alone = changed.with_tables(metrics=changed.metrics[changed.metrics["split"].isin(LESS_TRAINING)])
     assert alone.splits == alone.ranked_splits == list(LESS_TRAINING)
     assert alone.comparison_splits == []
-
-
-def test_published_values_need_known_tasks(evaluation, two_runs):
-    rows = evaluation.tables["published"][["task", "metric", "value"]].to_numpy().tolist()
-    assert rows[:2] == [["float", "mape", 4.0], ["integer", "mape", 3.5]]
-    assert rows[2:] == [["float", "spearman", 0.95], [AVERAGE, "spearman", 0.9]]
-    with pytest.raises(UserError, match=r"float, integer.*flaot"):
-        evaluate(two_runs[1], two_runs[0], resamples=10, seed=0, published=[{**PUBLISHED[0], "mape": {"flaot": 4.0}}])
 
 
 def test_evaluate_refuses_missing_runs(table, tmp_path):

@@ -37,10 +37,7 @@ def test_metrics_of_described_machines_are_averaged_over_tasks():
     common = {"split": "forward_2024", "facts": "all", "level": 1}
     lines = [("int", 100.0, 110.0, 99.0, 121.0), ("int", 100.0, 80.0, 72.0, 90.0), ("fp", 50.0, 50.0, 45.0, 55.0)]
     described = pd.DataFrame(lines, columns=["task", "measured", "predicted", "low", "high"]).assign(**common)
-    whole, none, empty = (
-        summarize_described(pd.DataFrame(), None, predictions=frame, level=0.9)
-        for frame in (described, None, described.head(0))
-    )
+    whole, none, empty = (summarize_described(frame, 0.9) for frame in (described, None, described.head(0)))
     table = whole.set_index("task")
     assert table.loc["int", ["n", "mape", "medape", "coverage"]].tolist() == pytest.approx([2, 15, 15, 50])
     assert table.loc["int", "width"] == pytest.approx((100 * 22 / 110 + 100 * 18 / 80) / 2)

@@ -1,10 +1,8 @@
-"""Ingestion: whole sources from cache, mirrors, archives, the project or the network, or one line with the reason."""
+"""Ingestion: whole sources from cache, mirrors, the project or the network, or one line with the reason."""
 
-import io
 import json
 import shutil
 import socket
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -53,7 +51,7 @@ def test_a_file_that_changed_after_its_ingestion_is_refused(folders):
     with pytest.raises(UserError, match="has changed since"):
         present_sources(raw, [name])
     (folders.out / "a.csv").unlink()
-    with pytest.raises(UserError, match="is missing"):
+    with pytest.raises(UserError, match=r"lacks a\.csv"):
         present_sources(raw, [name])
 
 
@@ -182,69 +180,6 @@ def test_tabulate_sources_compares_sizes_and_reads_nothing(folders):
     assert row()["way"].startswith("cache")
 
 
-NAMES = ("data/a.csv", "b.csv")
-FIRST = b"first bytes\n" * 500
-WHOLE = dict(zip(NAMES, (FIRST, GOOD), strict=True))
-PACKED = make_spec(
-    *({**file_conf(body, name=Path(name).name), "mirror": f"src/{name}"} for name, body in WHOLE.items())
-)
-
-
-def pack(mirror: Path, **members: bytes | str) -> Path:
-    """Write the archive of a mirror: bytes are files, texts are links to that path."""
-    path = mirror / "src" / "src.tar.gz"
-    with tarfile.open(path, "w:gz") as archive:
-        for name, content in members.items():
-            info = tarfile.TarInfo(name)
-            if isinstance(content, str):
-                info.type, info.linkname = tarfile.SYMTYPE, content
-                archive.addfile(info)
-            else:
-                info.size = len(content)
-                archive.addfile(info, io.BytesIO(content))
-    return path
-
-
-@pytest.mark.parametrize("place", ["mirror", "second"])
-def test_packed_files_are_ingested_and_cached_and_nothing_else_of_the_archive(folders, place):
-    path = pack(getattr(folders, place), **WHOLE, other=b"not declared")
-    assert tabulate_sources([PACKED], places_of(folders))[0]["way"] == f"archive {path}"
-    result = ingest(PACKED, folders)
-    assert (result.status, result.files[0].origin) == ("present", f"archive {path}")
-    assert sorted(file.name for file in folders.out.glob("*.csv")) == ["a.csv", "b.csv"]
-    assert not list(folders.out.parent.rglob("other"))
-    path.unlink()
-    assert ingest(PACKED, folders).files[0].origin.startswith("cache")
-    shutil.rmtree(folders.cache)
-    shutil.rmtree(folders.out)
-    path = pack(folders.mirror, **WHOLE)
-    whole = path.read_bytes()
-    for length in (0, 10, 60):
-        path.write_bytes(whole[:length])
-        assert ingest(PACKED, folders).status == "missing", "a damaged archive is as none"
-    pack(folders.mirror, **{NAMES[0]: FIRST})
-    (folders.mirror / "src" / "b.csv").write_bytes(GOOD)
-    assert ingest(PACKED, folders).status == "present", "some files may be packed and others not"
-
-
-@pytest.mark.parametrize(
-    "second",
-    [
-        {},
-        {NAMES[1]: GOOD[:-1]},
-        {NAMES[1]: GOOD + b"more"},
-        {NAMES[1]: "data/a.csv"},
-        {f"../{NAMES[1]}": GOOD},
-        {f"/{NAMES[1]}": GOOD},
-    ],
-    ids=["absent", "changed", "too long", "a link", "outside", "absolute"],
-)
-def test_a_packed_file_that_is_not_as_declared_is_missing(folders, second):
-    pack(folders.mirror, **{NAMES[0]: FIRST, **second})
-    assert ingest(PACKED, folders).status == "missing"
-    assert not list(folders.out.parent.rglob("b.csv"))
-
-
 @pytest.mark.parametrize("gone", ["mirror", "mirror and cache"])
 def test_a_source_stays_present_where_mirror_network_and_cache_are_gone(folders, gone):
     (folders.mirror / "src/a.csv").write_bytes(GOOD)
@@ -259,7 +194,7 @@ def test_a_source_stays_present_where_mirror_network_and_cache_are_gone(folders,
     assert read_manifest(folders)["status"] == "present"
 
 
-@pytest.mark.parametrize("cause", ["other checksum in conf", "flipped bit", "embedded file deleted"])
+@pytest.mark.parametrize("cause", ["other checksum in conf", "embedded file deleted"])
 def test_a_source_that_cannot_be_had_again_is_refused_and_its_files_stay(folders, cause):
     spec = make_spec({"name": "a.csv"}, embedded=True) if cause == "embedded file deleted" else make_spec(file_conf())
     (folders.mirror / "src/a.csv").write_bytes(GOOD)
@@ -269,8 +204,6 @@ def test_a_source_that_cannot_be_had_again_is_refused_and_its_files_stay(folders
         shutil.rmtree(folder, ignore_errors=True)
     if cause == "other checksum in conf":
         spec = make_spec(file_conf(BAD))
-    elif cause == "flipped bit":
-        (folders.out / "a.csv").write_bytes(bytes([GOOD[0] ^ 1]) + GOOD[1:])
     before = file_digests(folders.out)
     with pytest.raises(
         UserError, match=r"must stay present, but a\.csv of the last ingestion is in .*; bring the mirr"

@@ -63,16 +63,12 @@ def conf_with_file(**values):
         (conf_with(files=["a.csv"]), "a valid dictionary"),
         (conf_with(files=[FILE, FILE]), "'a.csv' is there twice"),
         (conf_with_file(sha256=None), "must declare 'sha256'"),
-        (conf_with_file(bytes=None), "either 'bytes' or 'max_bytes'"),
         (conf_with_file(max_bytes=9), "either 'bytes' or 'max_bytes'"),
         (conf_with_file(url=None), "must declare 'url'"),
         ({**conf_with_file(url=None, mirror=None), "remedy": "run make_it.py"}, "must declare 'url'"),
         (conf_with(embedded=True), "its name only"),
-        (conf_with(embedded=True, mirror="s", files=[{"name": "a.csv"}]), "its name only"),
         (conf_with(url="http://example.org"), "must be an https address"),
         (conf_with(live=FILE), "'live' must declare 'url' and 'max_bytes', and no 'sha256'"),
-        (conf_with(live={"name": "a.csv", "max_bytes": 9}), "'live' must declare 'url'"),
-        (conf_with(files=[FILE] * 2), "must have different names"),
     ],
 )
 def test_parse_source_reports_a_defect_in_one_line(conf, message):

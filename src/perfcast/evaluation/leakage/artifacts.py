@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,8 +14,6 @@ from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import Column, Table, Tag
 from perfcast.schema.table_files import read_parquet
 from perfcast.splits import is_compared
-from perfcast.utils.result_digests import verify_digest
-from perfcast.utils.safe_yaml import read_mapping
 
 TRAINING_SUBSETS = ("train", "validation")
 """The subsets of a fold that a predictor is trained on."""
@@ -47,13 +44,6 @@ class Run:
         """Return the same of backtest.parquet, empty without backtests. Raises: as `predictions`."""
         return self._table("backtest", [*_COMMON, "backtest"], beside=["fold", "seed"])
 
-    def config(self) -> dict[str, Any]:
-        """Return config.yaml; empty where the run has none."""
-        path = self.folder / "config.yaml"
-        verify_digest(path)
-        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-        return read_mapping(text, str(path))
-
     def _table(self, name: str, columns: list[str], beside: Sequence[str] = ()) -> pd.DataFrame:
         frame = read_parquet(self.folder / f"{name}.parquet", columns)
         return frame[[*columns, *[column for column in beside if column in frame]]]
@@ -73,15 +63,14 @@ class Artifacts:
     """The files that the stages wrote for one dataset.
 
     `standard` are the column declarations before features were derived. `splits` are the split files: one row per row
-    of the table, with the ROW column and fold_0 and so on. `stochastic` names the predictors with randomness,
-    `features` the modules that derived the features. The checks of the `domain` run too.
+    of the table, with the ROW column and fold_0 and so on. `features` are the modules that derived the features.
+    The checks of the `domain` run too.
     """
 
     table: Table
     standard: tuple[Column, ...]
     splits: Mapping[str, pd.DataFrame]
     runs: tuple[Run, ...]
-    stochastic: frozenset[str]
     control: Control
     seed: int
     features: tuple[str, ...] = ()

@@ -1,10 +1,6 @@
-"""Leakage checks of columns, dates and splits, and of the run folders: test rows, backtest rows and repeated runs."""
+"""Leakage checks of columns, dates and splits, and of the run folders: test rows, backtest rows and rolling dates."""
 
 from __future__ import annotations
-
-import hashlib
-import importlib
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -19,7 +15,6 @@ from perfcast.evaluation.leakage.artifacts import (
     join_names,
     training_mask,
 )
-from perfcast.predictors.predictor import Predictor
 from perfcast.schema.table import BRIDGE, Column, Kind, Role, Table, Tag
 from perfcast.schema.table_files import read_parquet
 from perfcast.uncertainty.rolling import fit_forecast_levels, roll_predictions
@@ -212,87 +207,6 @@ def check_rolling_dates(artifacts: Artifacts) -> CheckReport:
     return CheckReport(f"{len(runs)} runs", tuple(findings))
 
 
-MIN_ROWS = 20
-MIN_VALUES = 10
-"""Rows, and different predictions among them, below which two predictors may agree by chance."""
-
-
-def check_repeated_runs(artifacts: Artifacts) -> CheckReport:
-    """Compare the bytes of all predictions of a split, and every run's config.yaml with its folder.
-
-    Two predictors with a common base class besides `Predictor` may agree where the weight of their difference is zero;
-    their backtests differ. Equal seeds are a finding only where they agree on every split.
-    """
-    findings = [problem for run in artifacts.runs for problem in _misnamed(artifacts.table.dataset, run)]
-    alike: dict[str, dict[tuple[int, int], list[bool]]] = {}
-    count = 0
-    for split in artifacts.splits:
-        runs = [run for run in artifacts.runs if run.split == split]
-        digests = {run.predictor: _digests(run.predictions()) for run in runs}
-        count += sum(map(len, digests.values()))
-        for left, right in combinations(runs, 2):
-            same = set(digests[left.predictor].values()) & set(digests[right.predictor].values())
-            if same and not _are_related(left, right):
-                findings.append(f"{left.predictor} and {right.predictor} have equal predictions on {split}")
-        for run in runs:
-            if run.predictor in artifacts.stochastic:
-                for pair in combinations(sorted(digests[run.predictor]), 2):
-                    equal = digests[run.predictor][pair[0]] == digests[run.predictor][pair[1]]
-                    alike.setdefault(run.predictor, {}).setdefault(pair, []).append(equal)
-    for predictor, pairs in alike.items():
-        for seeds, agree in pairs.items():
-            if all(agree):
-                findings.append(f"{predictor} has equal predictions under the seeds {seeds[0]} and {seeds[1]}")
-    return CheckReport(f"{count} sets of predictions of {len(artifacts.runs)} runs", tuple(findings))
-
-
-def _misnamed(dataset: str, run: Run) -> list[str]:
-    """Return a finding when config.yaml names another run than its folder."""
-    config = run.config()
-    if not config:
-        return []
-    configured = (config["dataset"]["name"], config["split"], config["predictor"]["name"])
-    expected = (dataset, run.split, run.predictor)
-    return (
-        [] if configured == expected else [f"config.yaml of the run {'/'.join(expected)} names {'/'.join(configured)}"]
-    )
-
-
-def _digests(frame: pd.DataFrame) -> dict[int, str]:
-    """Return the digest of the predictions by seed; a seed with too few of them is left out."""
-    digests = {}
-    for seed in sorted(set(frame["seed"].tolist())):
-        part = frame[frame["seed"] == seed]
-        ordered = part.sort_values(["fold", "target", "row"], kind="stable")
-        if ordered["row"].nunique() >= MIN_ROWS and ordered["predicted"].nunique() >= MIN_VALUES:
-            values = ordered["predicted"].to_numpy(dtype=float).tobytes()
-            digests[int(seed)] = hashlib.sha256(values).hexdigest()
-    return digests
-
-
-def _are_related(left: Run, right: Run) -> bool:
-    """Return whether two runs have a common base class and different backtests."""
-    first = _bases(left)
-    second = _bases(right)
-    shared = {base for base in first & second if issubclass(base, Predictor) and base is not Predictor}
-    if not shared:
-        return False
-    empty = pd.Series(dtype=float)
-    before, after = (run.backtests().get("predicted", empty).to_numpy(dtype=float) for run in (left, right))
-    return before.tobytes() != after.tobytes()
-
-
-def _bases(run: Run) -> set[type]:
-    """Return the classes of the stored predictor of a run, empty without a stored model."""
-    path = run.folder / "model" / "predictor.json"
-    if not path.is_file():
-        return set()
-    module, _, name = str(read_object(path, "class")["class"]).partition(":")
-    if not module.startswith("perfcast.predictors."):
-        return set()
-    return set(getattr(importlib.import_module(module), name).__mro__)
-
-
 def check_bridge(artifacts: Artifacts) -> CheckReport:
     """Count the results of its own entity that the estimator of each row was fitted on, and compare the tasks."""
     bridge = artifacts.table.facts.get(BRIDGE)
@@ -335,10 +249,6 @@ _TEXTS = {
     check_backtest_rows: (
         "a fold may backtest only on rows of its training part, each once, never on test rows",
         "train the run again",
-    ),
-    check_repeated_runs: (
-        "runs of different predictors, and of different seeds of a predictor with randomness, must differ",
-        "delete the run's folder and train it again",
     ),
 }
 """Check -> its requirement and remedy."""

@@ -29,6 +29,7 @@ from perfcast.schema.display_names import column_label, metric_label
 from perfcast.splits import split_label
 
 _VALUES = 14
+_LETTERS = 26
 _SOME = 0.9
 _MANY = 1.8
 _VERY_MANY = 3.2
@@ -163,8 +164,8 @@ def _frequent(evaluation: Evaluation, name: str) -> list[str]:
     return [str(value) for value in counts.sort_index().sort_values(ascending=False, kind="stable").index[:_VALUES]]
 
 
-def _short(value: str, limit: int = 26) -> str:
-    return value if len(value) <= limit else value[: limit - 1].rstrip() + "…"
+def _short(value: str) -> str:
+    return value if len(value) <= _LETTERS else value[: _LETTERS - 1].rstrip() + "…"
 
 
 _CELLS = 90

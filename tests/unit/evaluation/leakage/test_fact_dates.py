@@ -59,7 +59,7 @@ def standard_table() -> Table:
 def make_artifacts(table: Table, test: np.ndarray) -> Artifacts:
     """Return artifacts of one forward split without runs."""
     split = pd.DataFrame({"id": table.frame["id"], "fold_0": np.where(test, "test", "train")})
-    none = {"runs": (), "stochastic": frozenset(), "control": SimpleNamespace(), "seed": 0}
+    none = {"runs": (), "control": SimpleNamespace(), "seed": 0}
     given = {"table": processor.derive(table), "standard": table.columns, "splits": {"forward_2023": split}}
     return Artifacts(**given, **none, features=("processor",))
 

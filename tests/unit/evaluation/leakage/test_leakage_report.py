@@ -36,7 +36,7 @@ def ridge():
 
 
 def artifacts(table, folds, make, *, shuffles=10, runs=(), name="ridge", seed=0):
-    given = {"table": table, "standard": table.columns, "splits": folds, "runs": runs, "stochastic": frozenset()}
+    given = {"table": table, "standard": table.columns, "splits": folds, "runs": runs}
     return Artifacts(**given, control=Control(name, make, shuffles), seed=seed)
 
 
@@ -109,9 +109,9 @@ def clean_table(seed):
 
 def test_clean_small_tables_pass():
     """No false alarm in tables of 120 and 240 rows whose scores are skewed."""
-    reports = [check_small(clean_table(seed), ridge()) for seed in range(30)]
+    reports = [check_small(clean_table(seed), ridge()) for seed in range(12)]
     assert [report.findings for report in reports if report.findings] == []
-    assert 7 < sum("fewer than 200 rows" in report.scope for report in reports) < 23
+    assert 2 < sum("fewer than 200 rows" in report.scope for report in reports) < 10
     better = [report.numbers["better"] for report in reports if report.numbers]
     assert max(better) >= 5, "a shuffle resembles the truth by chance, all ten do not"
 

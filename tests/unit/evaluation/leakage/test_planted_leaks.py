@@ -67,11 +67,6 @@ def know_the_scores_of_the_month(project):
     rewrite(path, lambda frame: frame.assign(predicted=np.sqrt(frame["predicted"] * frame["measured"])))
 
 
-def swap_run_folders(project):
-    runs = project / "runs" / "random"
-    (runs / "nearest" / "config.yaml").write_text((runs / "ridge" / "config.yaml").read_text())
-
-
 def declare_provenance_a_feature(project):
     change_table(project, lambda frame, columns: (frame, as_feature(columns, "peak")))
 
@@ -97,7 +92,6 @@ FOLDS = "both in train or validation and in test"
             (None, "test rows", "1 measured scores are not those"),
             (backtest_on_test_rows, "backtest rows", "nearest on forward_2023: 4 backtest rows are test rows"),
             (know_the_scores_of_the_month, "rolling dates", "ridge on rolling_2023"),
-            (swap_run_folders, "repeated runs", "names generated/random/ridge"),
         ],
         [
             (split_a_block, "split rules", f"random: fold_0: 1 blocks {FOLDS}"),
