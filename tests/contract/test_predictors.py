@@ -308,7 +308,7 @@ class TestModel:
         models[name].save(tmp_path / "model")
         for path in [path for path in sorted((tmp_path / "model").rglob("*")) if path.is_file()]:
             whole = path.read_bytes()
-            for planted in (pickle.dumps(_Planted(marker)), _archive(marker), b"", whole[: len(whole) // 2]):
+            for planted in (pickle.dumps(_Planted(marker)), _archive(marker), whole[: len(whole) // 2]):
                 path.write_bytes(planted)
                 with pytest.raises(UserError) as error:
                     load_predictor(tmp_path / "model")

@@ -9,10 +9,7 @@ from pathlib import Path
 import pytest
 from finished_project import (
     CHAMPION,
-    DESCRIBED,
-    DISTANCES,
     EVALUATION,
-    FEATURES,
     FOLDS,
     NAME,
     RUNS,
@@ -27,39 +24,20 @@ from small_project import call as run_tool
 from perfcast.utils.result_digests import FOLDER_RECORD, record_digests, verify_digest
 
 RUN = f"{RUNS}/random/ridge"
-DESCRIBED_STAGE = [*STAGES["evaluate"], "--described", DESCRIBED]
 PREDICT = ["predict", "--dataset", NAME, "--champion", CHAMPION, "--set", "m=128", "--set", "n=64", "--set", "k=64"]
 READERS = {
     "raw file": (f"results/raw/{NAME}/*.csv.gz", ["pipeline", *STAGES["standardize"]]),
     "manifest": (f"results/raw/{NAME}/manifest.json", ["pipeline", *STAGES["standardize"]]),
     "record of a folder": (f"{EVALUATION}/{FOLDER_RECORD}", ["pipeline", *STAGES["plots"]]),
-    "list of datasets": ("results/raw/available.json", ["pipeline", *STAGES["report"]]),
     "standard table": (STANDARD, ["pipeline", *STAGES["features"]]),
-    "standard table, split": (STANDARD, ["pipeline", *STAGES["split"]]),
     "record of a file": (f"{STANDARD}.sha256", ["pipeline", *STAGES["features"]]),
-    "data quality": (f"results/standard/{NAME}.quality.json", ["pipeline", *STAGES["report"]]),
-    "table with features": (FEATURES, ["pipeline", *STAGES["train"]]),
     "split": (f"{FOLDS}/random.parquet", ["pipeline", *STAGES["train"]]),
-    "distances": (f"{DISTANCES}/random.parquet", ["pipeline", *STAGES["evaluate"]]),
     "predictions": (f"{RUN}/predictions.parquet", ["pipeline", *STAGES["evaluate"]]),
-    "predictions, leakage": (f"{RUN}/predictions.parquet", ["pipeline", *STAGES["leakage"]]),
-    "backtests": (f"{RUN}/backtest.parquet", ["pipeline", *STAGES["evaluate"]]),
     "inner validation": (f"{RUN}/validation.json", ["pipeline", *STAGES["champion"]]),
-    "configuration": (f"{RUN}/config.yaml", ["pipeline", *STAGES["leakage"]]),
-    "learning curves": (f"{RUN}/history.csv", ["pipeline", *STAGES["evaluate"]]),
     "model": (f"{RUN}/model/predictor.json", ["pipeline", *STAGES["leakage"]]),
-    "explanation": (f"{RUN}/explanation/importance.csv", ["pipeline", *STAGES["evaluate"]]),
-    "leakage report": (f"results/leakage/{NAME}.json", ["pipeline", *STAGES["report"]]),
-    "described machines": (DESCRIBED, ["pipeline", *DESCRIBED_STAGE]),
     "summary": (f"{EVALUATION}/summary.json", ["pipeline", *STAGES["metrics"]]),
     "metrics of an evaluation": (f"{EVALUATION}/metrics.csv", ["pipeline", *STAGES["plots"]]),
-    "points": (f"{EVALUATION}/points.parquet", ["pipeline", *STAGES["plots"]]),
-    "metrics": ("results/metrics.json", ["pipeline", *STAGES["headline"]]),
-    "plot": (f"results/plots/{NAME}/headline.svg", ["pipeline", *STAGES["report"]]),
     "champion": (f"{CHAMPION}/about.json", PREDICT),
-    "champion, headline": (f"{CHAMPION}/about.json", ["pipeline", *STAGES["headline"]]),
-    "model of the champion": (f"{CHAMPION}/model/linear.json", PREDICT),
-    "calibration": (f"{CHAMPION}/intervals/calibration.json", PREDICT),
     "reference data": (f"{CHAMPION}/reference_data/measured.parquet", PREDICT),
 }
 

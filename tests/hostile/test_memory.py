@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import lzma
 import tarfile
 import zipfile
@@ -51,35 +50,11 @@ def zipped(path, name, copies):
     return path
 
 
-def nested(path, name):
-    """Write an archive in an archive in an archive, the innermost of which unpacks to a lot."""
-    content = bytes(PIECE)
-    for _ in range(3):
-        buffer = io.BytesIO()
-        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr(name, content)
-        content = buffer.getvalue()
-    path.write_bytes(content)
-    return path
-
-
 def tar_of(path):
     """Write an archive with a member of a gigabyte."""
     about = tarfile.TarInfo("run/x.csv")
     about.size = GIGABYTE
     path.write_bytes(gzip.compress(about.tobuf()) + gzip.compress(bytes(PIECE)) * (GIGABYTE // PIECE))
-    return path
-
-
-def greedy_xz(path):
-    """Write an xz stream whose header asks for a dictionary of 1.5 GiB."""
-    filters = [
-        {"id": lzma.FILTER_LZMA2, "dict_size": 3 << 29, "mode": lzma.MODE_FAST, "mf": lzma.MF_HC3, "nice_len": 8}
-    ]
-    try:
-        path.write_bytes(lzma.compress(b"a,b\n1,2\n", filters=filters))
-    except MemoryError:
-        pytest.skip("this machine cannot make such a stream")
     return path
 
 
@@ -91,17 +66,14 @@ def test_large_files_and_bombs_are_refused_in_bounded_memory(tmp_path):
     bomb = packed(tmp_path / "bomb.csv.gz", gzip.compress, b"a,b\n1,2\n")
     xz_bomb = packed(tmp_path / "bomb.csv.xz", lzma.compress, b"a,b\n1,2\n")
     cases = [
-        *((door, path) for door in ("rows", "dump", "machines") for path in (one_line, after, bomb)),
-        *((door, tmp_path / "wide.csv") for door in ("rows", "dump", "machines")),
-        *((door, tmp_path / "cells.csv") for door in ("rows", "machines")),
+        ("rows", one_line),
+        ("rows", bomb),
+        ("rows", tmp_path / "wide.csv"),
+        ("rows", tmp_path / "cells.csv"),
         ("dump", xz_bomb),
-        ("dump", greedy_xz(tmp_path / "greedy.csv.xz")),
-        ("archive", bomb),
+        ("machines", after),
         ("archive", tar_of(tmp_path / "large.tar.gz")),
         ("workbook", zipped(tmp_path / "shared.xlsx", "xl/workbook.xml", 64)),
-        ("workbook", nested(tmp_path / "nested.xlsx", "xl/workbook.xml")),
-        ("ingested workbook", tmp_path / "shared.xlsx"),
-        ("workbook", sparse(tmp_path / "sparse.xlsx", b"PK\x03\x04")),
         ("torch", zipped(tmp_path / "shared.pt", "a/data.pkl", 64)),
         ("machines", sparse(tmp_path / "line.json")),
         ("machines", sparse(tmp_path / "line.yaml")),
@@ -113,11 +85,7 @@ def test_large_files_and_bombs_are_refused_in_bounded_memory(tmp_path):
     assert len(answers) == len(cases)
     for (door, path), (words, peak) in zip(cases, answers, strict=True):
         assert words.isprintable(), (door, path.name)
-        if door == "dump" and path in {
-            after,
-            bomb,
-            xz_bomb,
-        }:  # read piece by piece: the long line is one bad row of two
+        if door == "dump":  # read piece by piece: the long line is one bad row of two
             assert words == "it was read", (path.name, words)
         else:
             assert "must" in words, (door, path.name, words)

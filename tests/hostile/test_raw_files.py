@@ -86,21 +86,14 @@ def columns(text: bytes) -> bytes:
 
 TEXTS = {
     "nothing": lambda text: b"",
-    "blank lines": lambda text: b"\n \n\t\n",
-    "a byte order mark alone": lambda text: b"\xef\xbb\xbf",
     "NUL bytes": lambda text: bytes(5000),
     "another encoding": lambda text: text.decode("utf-8", "replace").encode("utf-16"),
     "a header alone": lambda text: columns(text) + b"\n",
-    "the header twice": lambda text: columns(text) + b"\n" + columns(text).removeprefix(b"\xef\xbb\xbf") + b"\n",
-    "a carriage return in the header": lambda text: text.replace(b",", b"\r,", 1),
     "columns renamed": lambda text: columns(text).swapcase() + b"x\n1,2\n",
-    "a million columns": lambda text: b",".join(b"c%d" % number for number in range(MILLION)) + b"\n1\n",
     "a line without end": lambda text: b"x" * (2 * MILLION),
     "rows of nothing": lambda text: columns(text) + b"\n" + (b"," * columns(text).count(b",") + b"\n") * 3,
     "rows of a letter": lambda text: columns(text) + b"\n" + (b"x," * columns(text).count(b",") + b"x\n") * 3,
-    "rows of 1e309": lambda text: columns(text) + b"\n" + (b"1e309," * columns(text).count(b",") + b"1e309\n") * 3,
     "fields without end": lambda text: columns(text) + b'\n"' + b"x,\n" * 100_000,
-    "a page of HTML": lambda text: b"<!DOCTYPE html>\n<html><body>404</body></html>\n",
 }
 """Defects of the text of a CSV file."""
 
@@ -126,7 +119,7 @@ def assert_rejected(tmp_path, capsys, source, file, content):
     refused(["pipeline", "standardize", DATASETS.get(source, source), *places], capsys, out=out)
 
 
-ONLY_ROWS = ("rows of nothing", "rows of a letter", "rows of 1e309", "fields without end")
+ONLY_ROWS = ("rows of nothing", "rows of a letter", "fields without end")
 """Defects of rows alone."""
 
 
@@ -145,8 +138,6 @@ def test_defective_table_is_rejected(tmp_path, capsys, source, defect):
 COMPRESSED = {
     "no stream": lambda data: b"plainly no stream",
     "half a stream": lambda data: data[: len(data) // 2],
-    "its first bytes": lambda data: data[:4],
-    "a damaged middle": lambda data: data[: len(data) // 2] + b"\0\xff" * 20 + data[len(data) // 2 + 40 :],
 }
 
 
@@ -167,11 +158,8 @@ def test_folder_in_place_of_a_file_is_rejected(tmp_path, capsys, source):
 
 
 MACHINES = {
-    "nothing": b"",
     "no JSON": b"{",
     "a list": b"[1, 2]",
-    "another encoding": '{"cores": 2}'.encode("utf-16"),
-    "nested without end": b"[" * 100_000,
     "a number too long": b'{"cores": ' + b"9" * 5000 + b"}",
 }
 
@@ -220,25 +208,13 @@ def extended(depth):
 
 
 ARCHIVES = {
-    "too deep": write_tar([("run/temp/results.csv", b"1"), ("run/temp/failed_configs.csv", b"")]),
-    "no folder": write_tar([("results.csv", b"1"), ("failed_configs.csv", b"")]),
     "climbs out": write_tar([("../results.csv", b"1"), ("../failed_configs.csv", b"")]),
-    "backslashes": write_tar([("..\\x/results.csv", b"1"), ("..\\x/failed_configs.csv", b"")]),
     "a symbolic link": special(tarfile.SYMTYPE),
-    "a hard link": special(tarfile.LNKTYPE),
-    "a pipe": special(tarfile.FIFOTYPE),
-    "a folder of that name": special(tarfile.DIRTYPE),
     "a sparse file of 8 GB": sparse(8 * 2**30 - 1),
     "headers of headers": extended(5000),
-    "a negative size": gzip.compress(
-        tarfile.TarInfo("run/results.csv").tobuf().replace(b"00000000000\0", b"-0000000001\0", 1)
-    ),
     "no tar": gzip.compress(b"no tar at all" * 200),
-    "nothing": b"",
     "the same file twice": write_tar([("a/results.csv", b"1"), ("b/results.csv", b"2"), ("a/failed_configs.csv", b"")]),
-    "another header": write_tar([("a/results.csv", b"time,m\n"), ("a/failed_configs.csv", b"")]),
     "a header alone": write_tar([("a/results.csv", gpperf.HEADER.encode()), ("a/failed_configs.csv", b"")]),
-    "no text": write_tar([("a/results.csv", gpperf.HEADER.encode() + b"\xff"), ("a/failed_configs.csv", b"")]),
 }
 
 
@@ -246,15 +222,6 @@ ARCHIVES = {
 def test_hostile_archive_is_rejected_and_not_extracted(tmp_path, capsys, defect):
     assert_rejected(tmp_path, capsys, "gpperf", gpperf.ARCHIVE, ARCHIVES[defect])
     assert not list(tmp_path.parent.glob("*.csv"))
-
-
-def records_of(text: str) -> bytes:
-    return write_tar([("a/results.csv", f"{gpperf.HEADER}{text}".encode()), ("a/failed_configs.csv", b"")])
-
-
-@pytest.mark.parametrize("text", ["x", "1,2,3,4,5\n" * 7, "\x00" * 50, "9" * 100_000, '"' * 1000])
-def test_archive_without_a_whole_record_is_rejected(tmp_path, capsys, text):
-    assert_rejected(tmp_path, capsys, "gpperf", gpperf.ARCHIVE, records_of(text))
 
 
 def workbook(**members):
@@ -287,23 +254,13 @@ def inline(text: bytes) -> bytes:
 
 
 WORKBOOKS = {
-    "nothing": lambda: b"",
     "no zip": lambda: b"PK\x03\x04 and no more",
     "another zip": lambda: workbook(book=None),
-    "no sheet": lambda: workbook(sheet=None),
     "half a sheet": lambda: workbook(sheet=SHEET[:40]),
-    "an empty sheet": lambda: workbook(sheet=SHEET % b""),
     "entities of entities": lambda: workbook(sheet=LAUGHS + SHEET % inline(b"&l;")),
-    "entities in the book": lambda: workbook(book=LAUGHS + b"<workbook>&l;</workbook>"),
     "an entity from a file": lambda: workbook(sheet=OUTSIDE + SHEET % inline(b"&a;")),
     "a cell far away": lambda: workbook(sheet=SHEET % b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row>'),
-    "a cell nowhere": lambda: workbook(sheet=SHEET % b'<row r="x"><c r="9A"><v>1</v></c></row>'),
-    "a string index out of range": lambda: workbook(sheet=SHEET % b'<row><c t="s"><v>77</v></c></row>'),
-    "a number too long": lambda: workbook(sheet=SHEET % (b"<row><c><v>" + b"9" * 5000 + b"</v></c></row>")),
-    "nested without end": lambda: workbook(sheet=b"<a>" * 200_000),
     "a link to another file": lambda: workbook(links=b"<Relationships><Relationship/></Relationships>"),
-    "no kinds": lambda: workbook(types=b"<Types/>"),
-    "NUL bytes": lambda: workbook(sheet=bytes(5000)),
     "cut off": lambda: workbook()[:-30],
 }
 
@@ -327,14 +284,9 @@ def calls(module: str, name: str, argument: str) -> bytes:
 
 PICKLES = {
     "a command": calls("os", "system", "touch {marker}"),
-    "an evaluation": calls("builtins", "eval", "open('{marker}', 'w')"),
-    "a file": calls("builtins", "open", "{marker}"),
     "a class of the file": b"\x80\x02c__main__\nX\n)\x81.",
-    "an unknown instruction": b"\xf0\xf1\xf2.",
     "no end": b"\x80\x02]",
-    "a list of lists": b"\x80\x02]]a.",
     "a text of 4 GB": b"\x80\x02X\xff\xff\xff\xff.",
-    "a number of 2 GB": b"\x80\x02\x8b\xff\xff\xff\x7f.",
 }
 
 
@@ -344,12 +296,3 @@ def test_hostile_pickle_is_rejected_and_not_executed(tmp_path, capsys, defect):
     content = torch_zip(PICKLES[defect].replace(b"{marker}", str(marker).encode()))
     assert_rejected(tmp_path, capsys, "help", "nasbench201/latency/raspi4.pt", content)
     assert not marker.exists()
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"PK", b"\x80\x02].", json.dumps([1, 2]).encode(), torch_zip(b"\x80\x02].")[:-10]],
-    ids=["nothing", "two letters", "a bare pickle", "JSON", "cut off"],
-)
-def test_pytorch_file_in_another_format_is_rejected(tmp_path, capsys, content):
-    assert_rejected(tmp_path, capsys, "help", "nasbench201/latency/raspi4.pt", content)

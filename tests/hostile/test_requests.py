@@ -24,26 +24,14 @@ def server():
 
 BODIES = {
     "half a character": b'{"processor": "\\ud800"}',
-    "half a character in a name": b'{"\\udfff": "x"}',
     "NUL in a value": b'{"processor": "EPYC\\u00009654"}',
-    "a direction mark": '{"processor": "\u202eEPYC 9654"}'.encode(),
     "a terminal's command": b'{"processor": "\\u001b]0;x\\u0007"}',
     "minus infinity": b'{"chips": -Infinity}',
     "a huge whole number": b'{"processor": "Xeon Gold 6148", "chips": ' + b"9" * 4000 + b"}",
-    "a tiny number": b'{"processor": "Xeon Gold 6148", "chips": 1e-400}',
-    "minus nothing": b'{"processor": "Xeon Gold 6148", "chips": -0.0}',
     "true for a number": b'{"processor": true, "chips": 2}',
-    "a list for a name": b'{"processor": ["EPYC 9654"]}',
     "objects in objects": b'{"a":' * 50_000 + b"1" + b"}" * 50_000,
-    "lists in lists": b"[" * 400_000,
-    "machines in machines": b'{"machines": {"machines": [{}]}}',
     "UTF-16": '{"chips": 2}'.encode("utf-16"),
-    "overlong UTF-8": b'{"processor": "\xc0\xaf"}',
-    "two values": b"{}{}",
-    "single quotes": b"{'chips': 2}",
     "a name of 100 kB": b'{"' + b"x" * 100_000 + b'": 1}',
-    "a value of 100 kB": b'{"processor": "' + b"x" * 100_000 + b'"}',
-    "ten thousand names": b"{" + b",".join(b'"n%d":1' % n for n in range(10_000)) + b"}",
     "too many machines": b"[" + b"{}," * 1300 + b"{}]",
     "a body past all": b" " * (DEFAULT_LIMITS.body + 1),
 }
@@ -59,13 +47,9 @@ def test_hostile_body_gets_one_line(server, name):
 
 QUERIES = (
     "level=1e309",
-    "level=-inf",
-    "level=%00",
     "when=%ED%A0%80",
-    "neighbors=%F0%9F%92%A9",
     "a=1&a=2",
     "level=٢",
-    "&&=&",
 )
 
 
@@ -100,18 +84,11 @@ def raw(server_url, first, body=b"", headers=None, length=None):
 HEADERS = {
     "a length below nothing": {"Content-Length": "-1"},
     "a length past all": {"Content-Length": "9" * 30},
-    "a length of another script": {"Content-Length": "²"},
-    "a length that is none": {"Content-Length": "two"},
     "two ways of length": {"Transfer-Encoding": "chunked"},
-    "an unknown packing": {"Transfer-Encoding": "gzip, x"},
     "another host": {"Host": "example.org"},
-    "no host": {"Host": ""},
     "a host of bad bytes": {"Host": "\udcff\udcfe"},
     "a header of 1 MB": {"X-Long": "x" * 1_000_000},
-    "ten thousand headers": {f"X-{number}": "1" for number in range(10_000)},
     "no content type": {"Content-Type": None},
-    "a content type of bad bytes": {"Content-Type": "\udcff"},
-    "a content type of 100 kB": {"Content-Type": "x" * 60_000},
     "packed": {"Content-Type": "application/json", "Content-Encoding": "gzip"},
     "another protocol": {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Key": "x"},
 }
@@ -133,14 +110,10 @@ def test_hostile_headers_are_refused_and_the_next_request_is_served(server, name
     [
         "GET /../../etc/passwd HTTP/1.1",
         "GET /static/..%2f..%2fapp.py HTTP/1.1",
-        "GET /%00 HTTP/1.1",
         "TRACE / HTTP/1.1",
-        "POST /predict HTTP/9.9",
         "\x00\x01\x02",
         "GET /" + "x" * 100_000 + " HTTP/1.1",
         "GET http://example.org/health HTTP/1.1",
-        "OPTIONS * HTTP/1.1",
-        "GET /cpu-models/../health/.. HTTP/1.1",
     ],
     ids=lambda first: first[:30].encode("unicode_escape").decode(),
 )
@@ -151,7 +124,7 @@ def test_hostile_request_line_is_refused(server, first, capfd):
     assert "Traceback" not in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("encoding", ["gzip", "br", "deflate", "identity, gzip", "x"])
+@pytest.mark.parametrize("encoding", ["gzip", "identity, gzip"])
 def test_a_compressed_body_is_refused_whatever_it_holds(server, encoding):
     for body in (KNOWN, gzip.compress(b"[" * 10_000_000)):
         reply = request(f"{server}/predict{PLAIN}", body, headers={**JSON, "Content-Encoding": encoding})
@@ -159,7 +132,7 @@ def test_a_compressed_body_is_refused_whatever_it_holds(server, encoding):
     assert request(f"{server}/predict{PLAIN}", KNOWN, headers={**JSON, "Content-Encoding": "identity"}).status == 200
 
 
-@pytest.mark.parametrize("query", ["level=0.9&level=0.5", "when=2024-01&level=0.5&when=2024-01", "strict=1&strict=1"])
+@pytest.mark.parametrize("query", ["level=0.9&level=0.5", "strict=1&strict=1"])
 def test_an_option_that_is_given_twice_is_refused(server, query):
     reply = request(f"{server}/predict?{query}", KNOWN)
     assert (reply.status, "is given twice" in reply.error) == (422, True)
@@ -169,13 +142,10 @@ def test_an_option_that_is_given_twice_is_refused(server, query):
     ("route", "body"),
     [
         ("predict", {**KNOWN, "chips": True}),
-        ("predict", {**KNOWN, "chips": False}),
         ("predict-measured", {"machines": [KNOWN], "measured": [{**KNOWN, "suite": "CINT2017rate", "score": True}]}),
         ("rank", {"machines": [KNOWN], "years": True}),
-        ("rank", {"machines": [KNOWN], "electricity_price": "1"}),
         ("rank", {"machines": [{**KNOWN, "price": 1e-320}], "by": "score/price"}),
         ("rank", {"machines": [{**KNOWN, "price": 1e308}], "by": "price*price"}),
-        ("rank", {"machines": [{**KNOWN, "watts": 1e13}]}),
     ],
 )
 def test_truth_values_and_absurd_numbers_are_no_numbers(server, route, body):
@@ -184,7 +154,7 @@ def test_truth_values_and_absurd_numbers_are_no_numbers(server, route, body):
     assert " must be " in reply.error
 
 
-@pytest.mark.parametrize("path", ["predict/", "health/", "predict%2F", "rank//"])
+@pytest.mark.parametrize("path", ["predict/", "predict%2F"])
 def test_no_route_redirects(server, path):
     for body in (None, KNOWN):
         reply = request(f"{server}/{path}", body)
@@ -206,7 +176,7 @@ def test_memory_and_open_files_stay_the_same_over_many_requests(server):
             assert request(f"{server}/predict{PLAIN}", bodies[number % len(bodies)]).status in (200, 400, 422)
         return resident(), len(list(Path("/proc/self/fd").iterdir()))
 
-    memory, files = send(200)
-    later, more_files = send(400)
+    memory, files = send(60)
+    later, more_files = send(120)
     assert later - memory < 20
     assert more_files <= files + 2

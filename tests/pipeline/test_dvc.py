@@ -61,12 +61,6 @@ def test_dvc_versions_results_except_metrics(project):
     assert not call(project, "git", "status", "--porcelain")
 
 
-def test_the_stages_are_the_phases(project):
-    graph = call(project, "dvc", "dag", "--mermaid")
-    assert re.findall(r'"([\w-]+)"', graph) == sorted(PHASES, key=graph.index)
-    assert set(re.findall(r'"([\w-]+)"', graph)) == PHASES
-
-
 def test_metrics_are_one_short_line_per_split(project):
     heading, line = call(project, "dvc", "metrics", "show").splitlines()
     assert heading.split() == ["Path", "baseline", "baseline_mape", "champion", "coverage", "mape", "medape"]
@@ -142,15 +136,6 @@ def test_an_experiment_after_make_run_keeps_its_results(tmp_path):
     call(folder, "git", "checkout", "--quiet", ".")
     call(folder, "make", "--old-file=setup", "run")
     assert not call(folder, "git", "status", "--porcelain"), "the same results again"
-
-
-def test_an_experiment_in_a_fresh_clone_runs_everything(project, tmp_path):
-    clone = tmp_path / "clone"
-    call(tmp_path, "git", "clone", "--quiet", str(project), str(clone))
-    output = call(clone, "dvc", "exp", "run", "--set-param", "level=0.8")
-    assert skipped(output) == set()
-    assert (clone / "results" / "report.html").exists()
-    assert digests(clone, *KEPT) == digests(project, *KEPT)
 
 
 @pytest.fixture(scope="module")

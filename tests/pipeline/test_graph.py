@@ -229,20 +229,6 @@ def test_another_mirror_ingests_no_present_source_again(project):
     assert planned <= {"report", "record", "all"}
 
 
-def test_search_space_of_tuning_runs_nothing(project):
-    path = project / "conf" / "predictor" / "ridge.yaml"
-    values = yaml.safe_load(path.read_text())
-    assert values.pop("space")
-    with restored(path):
-        path.write_text(yaml.safe_dump(values, sort_keys=False))
-        assert "Nothing to be done" in call(project, "snakemake", "--dry-run")
-
-
-def test_lint_finds_nothing(project):
-    output = call(project, "snakemake", "--lint", check=False)
-    assert not [line for line in output.splitlines() if line.startswith("    * ")]
-
-
 def test_the_snakefile_of_the_workflow_catalog_runs_the_same_in_a_folder_with_a_space(tmp_path):
     folder = small_project(tmp_path / "a project")
     plans = [call(folder, "snakemake", "--dry-run", *which) for which in ([], ["-s", "workflow/Snakefile"])]
@@ -263,22 +249,6 @@ def test_run_without_sources_uses_the_embedded_dataset_and_lists_the_missing(tmp
     # a mirror that appears later is noticed by a plain run
     change(folder, mirrors=["mirror"])
     assert "ingest" in rules_run(call(folder, "snakemake", "--dry-run"))
-
-
-def test_list_of_datasets_that_changes_after_ingestion_ends_the_run_in_one_line(tmp_path):
-    two = ["host_gemm", "perfcastdb"]
-    options = {"splits": ["random", "published"], "mirrors": [], "network": True}
-    folder = small_project(tmp_path / "flipped", sources=two, datasets=[*two], **options)
-    source = folder / "conf" / "source" / "perfcastdb.yaml"
-    source.write_text(re.sub(r"url: \S+/", "url: http://127.0.0.1:9/", source.read_text()))
-    rule = folder / "workflow" / "rules" / "ingest.smk"
-    # the last rule of the file is that of the list
-    rule.write_text(rule.read_text().rstrip() + ' + "; sed -i s/gemm/gemn/ {output:q}"\n')
-    code, output = run_snakemake(folder)
-    assert code != 0, output[-3000:]
-    (line,) = [line for line in output.splitlines() if line.startswith("perfcast: ")]
-    assert "available.json must be as its stage wrote it, but it has changed since" in line
-    assert "Traceback" not in output
 
 
 def test_strict_run_fails_on_a_missing_source(tmp_path):

@@ -30,7 +30,6 @@ def doors():
         "dump": lambda path: read_dump("source", path, ["a", "b"]),
         "archive": lambda path: read_tar_files(path, bool),
         "workbook": read_skus,
-        "ingested workbook": lambda path: check_zip(path, "a book", bool, 64 << 20, remedy=""),
         "torch": lambda path: check_zip(path, "a PyTorch file", bool, 16 << 20, remedy=""),
         "machines": read_entries,
         "configuration": read_yaml,

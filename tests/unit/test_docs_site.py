@@ -11,7 +11,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
 
-import pandas as pd
 import pytest
 
 from perfcast.config.conf_files import conf_files
@@ -196,19 +195,6 @@ def test_results_of_a_predictor_are_on_its_page(load, leaderboard: Path) -> None
     assert "No results yet" in pages["predictors/tabm.md"]
 
 
-def test_a_leaderboard_without_a_column_is_refused(load, leaderboard: Path) -> None:
-    path = leaderboard / "host_gemm.csv"
-    pd.read_csv(path).drop(columns="low").to_csv(path, index=False)
-    with pytest.raises(ValueError, match="low are missing"):
-        load("result_pages").generate(leaderboard, PROJECT / "conf")
-
-
-def test_sections_of_the_navigation(load) -> None:
-    pages = {"a/index.md": load("markdown_text").page("A", "text")}
-    pages |= {f"a/{name}.md": load("markdown_text").page(name, section="S") for name in ("b", "c")}
-    assert load("hooks").nest(pages) == ["a/index.md", {"S": [{"b": "a/b.md"}, {"c": "a/c.md"}]}]
-
-
 PAGE = """```bash
 echo 1 | tee kept
 ```
@@ -239,12 +225,3 @@ def test_outputs_of_commands_are_pasted_in_their_order(load, tmp_path: Path) -> 
     with pytest.raises(subprocess.CalledProcessError):
         outputs.main([str(page)])
     assert page.read_text() == PAGE.format(last="false")
-
-
-def test_every_command_of_the_page_on_fleets_has_its_output(load) -> None:
-    commands = []
-    load("example_outputs").paste(
-        (PROJECT / "docs/size.md").read_text(encoding="utf-8"), lambda text: commands.append(text) or ""
-    )
-    assert ["perfcast size" in each for each in commands] == [True, False]
-    assert "perfcast match" in commands[1]

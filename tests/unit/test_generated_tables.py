@@ -42,54 +42,16 @@ TABLES = {
         ["|default run|930|450|500|CPU s|0.48|150|", "|first paint||1.6|1.5 (missed)|s|||", "|rows||30|20|1/s|||"],
         None,
     ),
-    "trainings on GPUs": (
-        "performance_table.gpu_training_table",
-        {
-            "performance/gpu/training.csv": [
-                "network,split,seed,device,alone,mape,epochs,epoch_seconds,fit_seconds,utilization,gpu_mib",
-                "mlp,random,0,cpu,False,8,15,2.0,40,,",
-                "mlp,random,1,cpu,False,9,15,4.0,50,,",
-                "mlp,random,0,cuda,True,8.5,15,0.5,10,13,75",
-                "mlp,random,1,cuda,False,8.7,15,0.9,20,,75",
-            ]
-        },
-        ["|mlp|8.5 ± 0.7|8.6 ± 0.1|2|0.5|40|10|13 %|"],
-        "No measurements yet",
-    ),
     "GPUs": (
         "gpu_tables.gpu_table",
         {"leaderboard/llm_serving.csv": [BOARD, *SERVED_ROWS]},
         ["|`roofline_trees`|20.0 / 13.0|91|40.0|-|-|"],
         "No results yet",
     ),
-    "laws": (
-        "scaling_tables.scaling_table",
-        {
-            "leaderboard/kinds/llm_ladder.csv": [
-                "split,kind,slice,unit,coverage,predictor,mean",
-                "largest_compute,loss,,%,93.4,scaling_ensemble,0.514",
-                "largest_compute,loss,,%,93.4,nearest,6.4",
-            ]
-        },
-        ["|most compute|loss in %|0.51|6.40|-|93|"],
-        "No results yet",
-    ),
     "interference": (
         "interference_tables.interference_table",
         INTERFERENCE_FILES,
         ["|throughput|4.0|", "|**3.9**|", "|3.0 to 5.0|0.80|91|"],
-        "No results yet",
-    ),
-    "interference of known workloads": (
-        "interference_tables.known_table",
-        INTERFERENCE_FILES,
-        ["|unseen victims|throughput|**4.0**|"],
-        "No results yet",
-    ),
-    "scenarios of interference": (
-        "interference_tables.scenario_table",
-        INTERFERENCE_FILES,
-        ["|scenario: dynamic|throughput|6.0 (3.0 to 5.0)|2.0|-0.5|1,200|30|"],
         "No results yet",
     ),
 }

@@ -18,7 +18,6 @@ from perfcast.utils.io import (
     abandoned_paths,
     atomic_folder,
     atomic_path,
-    file_digests,
     read_json,
     read_json_text,
     read_object,
@@ -146,15 +145,6 @@ def test_only_what_nobody_writes_is_abandoned(tmp_path):
     assert {path.name for path in abandoned_paths(tmp_path, without=[inside / "deep"])} == {".left.abcd1234"}
 
 
-def test_digests_are_those_of_the_content(tmp_path):
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "b.txt").write_text("b")
-    (tmp_path / "c.txt").write_text("")
-    digests = file_digests(tmp_path)
-    assert list(digests) == ["a/b.txt", "c.txt"]
-    assert digests["c.txt"] == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-
-
 REFUSED = {
     '{"a": 1, "a": 2}': "a name is repeated",
     "[NaN]": "must be finite, but found NaN",
@@ -217,10 +207,8 @@ def test_a_link_to_a_folder_stays_one_when_it_is_replaced_and_goes_alone_when_it
     ("error", "words"),
     [
         (OSError(errno.ENOSPC, "No space left on device", "results/a"), "must have room.*results/a.*make room"),
-        (OSError("[Errno 28] Error writing bytes to file. Detail: No space left on device"), "must have room"),
         (OSError("Not enough free space to write 800 bytes"), "must have room"),
         (sqlite3.OperationalError("database or disk is full"), "must have room"),
-        (OSError(errno.EROFS, "Read-only file system", "results/a"), "must be writable.*read-only"),
         (PermissionError(errno.EACCES, "Permission denied", "results/a"), "must have access.*results/a"),
         (OSError(errno.EIO, "Input/output error"), "must work"),
     ],

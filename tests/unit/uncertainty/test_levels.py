@@ -29,10 +29,9 @@ def levels_of(noise=0.5, **variances):
     return levels
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_fit_recovers_known_variances(seed):
+def test_fit_recovers_known_variances():
     """6 backtests x 8 families x 10 CPU models x 2 outputs, and a few absurd scores."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     rows = list(product(range(6), range(8), range(10), range(2)))
     times, families, parts, outputs = np.array(rows).T
     errors = (
