@@ -84,7 +84,7 @@ lint: setup ## ruff, mypy, snakefmt, deptry
 readme: setup ## examples and tables of README.md and docs/size.md from the default run and, if there, of `make leaderboard` and the experiment power
 	mkdir -p results/examples
 	perfcast predict --processor "EPYC 9654" --chips 2 --memory "24 x 64 GB DDR5-4800" --when 2026-03 --brief > results/examples/predict.txt
-	perfcast leaderboard --results results $(wildcard results/leaderboard_runs)
+	python docs/_site/leaderboard.py --results results $(wildcard results/leaderboard_runs)
 	$(if $(wildcard results/power/champion),python docs/_site/example_outputs.py docs/size.md)
 ui: setup ## MLflow's UI on the project's store
 	@perfcast ui

@@ -16,6 +16,7 @@ import pandas as pd
 from forecast_tables import entry_table, miss_table, peer_table, score_table
 from gpu_tables import gpu_table
 from interference_tables import interference_table, known_table, scenario_table
+from leaderboard import headline_table, read_headline
 from markdown_text import fenced, table
 from performance_table import gpu_training_table, performance_table
 from scaling_tables import scaling_table
@@ -29,7 +30,6 @@ from perfcast.domains.llm.deployment_fields import DEPLOYMENT_FIELDS
 from perfcast.domains.servers.server_fields import SERVER_FIELDS
 from perfcast.evaluation.leakage import list_checks
 from perfcast.inference.machine_fields import Field
-from perfcast.ops.leaderboard import headline_table, read_headline
 from perfcast.report.plots.drawing import read_catalog
 from perfcast.schema.metric_names import HIGH_IS_GOOD, METRICS, PERCENT
 from perfcast.serving.request_limits import DEFAULT_LIMITS

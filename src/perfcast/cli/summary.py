@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
     from perfcast import tracking
     from perfcast.config.conf_files import known, read_conf, read_yaml
     from perfcast.config.experiment_params import read_params
-    from perfcast.ops.leaderboard import summarize_results
+    from perfcast.ops.summary import summarize_results
 
     conf = options.project / "conf"
     titles = {name: str(read_conf(conf, "dataset", name)["title"]) for name in known(conf, "dataset")}

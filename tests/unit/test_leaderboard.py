@@ -1,5 +1,6 @@
 """The leaderboard: rows say how they were made, and a further run replaces its own alone."""
 
+import importlib.util
 import json
 from pathlib import Path
 
@@ -7,21 +8,13 @@ import pytest
 from generated_results import fake_table, write_runs
 
 from perfcast.evaluation import evaluate, write_evaluation
-from perfcast.ops.leaderboard import (
-    COLUMNS,
-    NOISE_FLOOR,
-    collect_leaderboard,
-    headline_table,
-    read_headline,
-    read_leaderboard,
-    render_readme,
-    replace_block,
-    update_leaderboard,
-)
 from perfcast.schema.table_files import write_table
 from perfcast.utils.errors import UserError
 
-PROJECT = Path(__file__).parents[3]
+PROJECT = Path(__file__).parents[2]
+_SPEC = importlib.util.spec_from_file_location("leaderboard", PROJECT / "docs" / "_site" / "leaderboard.py")
+leaderboard = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(leaderboard)
 SPEC = {"preset": "full", "splits": ["random", "unseen_cpu"], "predictors": {"ridge": "lines", "nearest": "lookup"}}
 
 
@@ -42,12 +35,12 @@ def results(tmp_path_factory):
 @pytest.fixture(scope="module")
 def board(results):
     name = next((results / "evaluation").iterdir()).name
-    return collect_leaderboard(results, name)
+    return leaderboard.collect_leaderboard(results, name)
 
 
 def test_rows_say_how_they_were_made(board):
-    assert list(board.columns) == COLUMNS
-    runs = board[board["predictor"] != NOISE_FLOOR]
+    assert list(board.columns) == leaderboard.COLUMNS
+    runs = board[board["predictor"] != leaderboard.NOISE_FLOOR]
     assert set(runs["preset"]) == {"full"}
     assert set(runs["seeds"]) == {"0 1"}
     assert runs["code_digest"].str.fullmatch(r"[0-9a-f]{16}").all()
@@ -57,33 +50,33 @@ def test_rows_say_how_they_were_made(board):
 
 def test_a_second_run_replaces_its_rows_alone(board, tmp_path):
     path = tmp_path / "board.csv"
-    count = update_leaderboard(path, board)
+    count = leaderboard.update_leaderboard(path, board)
     first = path.read_bytes()
-    assert update_leaderboard(path, board) == count
+    assert leaderboard.update_leaderboard(path, board) == count
     assert path.read_bytes() == first
     quick = board[board["predictor"] == "ridge"].assign(preset="quick", value=99.0)
-    assert update_leaderboard(path, quick) > count
-    frame = read_leaderboard(path)
+    assert leaderboard.update_leaderboard(path, quick) > count
+    frame = leaderboard.read_leaderboard(path)
     assert set(frame.loc[frame["preset"] == "full", "predictor"]) == {"nearest", "ridge"}
     assert (frame.loc[frame["preset"] == "quick", "value"] == 99).all()
     with pytest.raises(UserError, match="one version of the dataset"):
-        update_leaderboard(path, board.assign(dataset_version="0" * 12))
+        leaderboard.update_leaderboard(path, board.assign(dataset_version="0" * 12))
 
 
 def test_a_run_of_fewer_seeds_replaces_none_of_more(board, tmp_path):
     path = tmp_path / "demo.csv"
     three = board[board["split"] == "random"].assign(seeds="0 1 2", value=1.0)
-    update_leaderboard(path, three)
-    update_leaderboard(path, board)
-    read = read_leaderboard(path)
+    leaderboard.update_leaderboard(path, three)
+    leaderboard.update_leaderboard(path, board)
+    read = leaderboard.read_leaderboard(path)
     assert set(read.loc[read["split"] == "random", "seeds"]) == {"0 1 2"}
     assert set(read["split"]) >= set(board["split"].dropna()), "its other runs are added"
-    update_leaderboard(path, three.assign(value=2.0))
-    assert set(read_leaderboard(path).query("split == 'random'")["value"]) == {2.0}
+    leaderboard.update_leaderboard(path, three.assign(value=2.0))
+    assert set(leaderboard.read_leaderboard(path).query("split == 'random'")["value"]) == {2.0}
 
 
 def test_headline_table_shows_the_best_in_bold_and_a_dash_for_what_was_not_run(board):
-    lines = headline_table(board[board["split"] != "unseen_cpu"], SPEC).splitlines()
+    lines = leaderboard.headline_table(board[board["split"] != "unseen_cpu"], SPEC).splitlines()
     assert lines[-1].startswith("Preset `full`, seeds 0, 1.")
     assert lines[2].startswith("| lines | **")
     assert lines[3].startswith("| lookup | ")
@@ -93,11 +86,11 @@ def test_headline_table_shows_the_best_in_bold_and_a_dash_for_what_was_not_run(b
 
 def test_a_further_column_of_a_headline_has_another_datasets_predictors_in_the_rows(board, tmp_path):
     unseen = board[board["split"] == "unseen_cpu"]
-    update_leaderboard(tmp_path / "first.csv", board[board["split"] == "random"])
-    update_leaderboard(tmp_path / "second.csv", unseen)
+    leaderboard.update_leaderboard(tmp_path / "first.csv", board[board["split"] == "random"])
+    leaderboard.update_leaderboard(tmp_path / "second.csv", unseen)
     further = {"next suite": {"dataset": "second", "split": "unseen_cpu", "predictors": {"nearest": "ridge"}}}
     spec = SPEC | {"dataset": "first", "splits": ["random", "next suite"], "further": further}
-    lines = headline_table(read_headline(tmp_path, spec), spec).splitlines()
+    lines = leaderboard.headline_table(leaderboard.read_headline(tmp_path, spec), spec).splitlines()
     error = unseen.query("predictor == 'nearest' and task == 'average' and metric == 'mape'")["value"].item()
     assert lines[0].endswith("| next suite |")
     assert f"| **{error:.1f} %** (" in lines[2]
@@ -106,22 +99,22 @@ def test_a_further_column_of_a_headline_has_another_datasets_predictors_in_the_r
 
 def test_a_block_is_replaced_between_its_marks():
     text = "a\n<!-- x -->\nold\n<!-- /x -->\nb\n"
-    assert replace_block(text, "x", "new") == "a\n<!-- x -->\nnew\n<!-- /x -->\nb\n"
+    assert leaderboard.replace_block(text, "x", "new") == "a\n<!-- x -->\nnew\n<!-- /x -->\nb\n"
     with pytest.raises(UserError, match="block 'y'"):
-        replace_block(text, "y", "new")
+        leaderboard.replace_block(text, "y", "new")
 
 
 def test_readme_shows_the_tracked_leaderboard():
-    rendered = render_readme(PROJECT, PROJECT / "results" / "leaderboard")
-    assert rendered == (PROJECT / "README.md").read_text(), "run `perfcast leaderboard`"
+    rendered = leaderboard.render_readme(PROJECT, PROJECT / "results" / "leaderboard")
+    assert rendered == (PROJECT / "README.md").read_text(), "run docs/_site/leaderboard.py"
 
 
 def test_runs_of_another_version_of_their_split_leave_the_file(board, tmp_path):
     path = tmp_path / "board.csv"
     old = board[board["split"] == "random"].assign(split="few_shot_3", split_version=1)
-    update_leaderboard(path, old)
-    update_leaderboard(path, board)
-    assert "few_shot_3" not in set(read_leaderboard(path)["split"])
+    leaderboard.update_leaderboard(path, old)
+    leaderboard.update_leaderboard(path, board)
+    assert "few_shot_3" not in set(leaderboard.read_leaderboard(path)["split"])
     new = old.assign(split_version=2)
-    update_leaderboard(path, new)
-    assert set(read_leaderboard(path).query("split == 'few_shot_3'")["split_version"]) == {2}
+    leaderboard.update_leaderboard(path, new)
+    assert set(leaderboard.read_leaderboard(path).query("split == 'few_shot_3'")["split_version"]) == {2}

@@ -1,7 +1,8 @@
-"""Leaderboard: metrics of finished runs in one tracked CSV per dataset, and the tables and headlines shown of it."""
+"""Collect the metrics of finished runs in one CSV file per dataset, and show them in README.md."""
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from perfcast.config.conf_files import read_yaml
-from perfcast.evaluation import AVERAGE, headline, read_evaluation
+from perfcast.evaluation import AVERAGE, read_evaluation
 from perfcast.evaluation.evaluate_runs import TABLES
 from perfcast.experiment.ledger import FOLDER, SCORES, read_entries
 from perfcast.schema.metric_names import POINTS
@@ -19,6 +20,7 @@ from perfcast.splits import split_label, split_version
 from perfcast.utils.errors import UserError
 from perfcast.utils.io import atomic_path, read_object, write_text
 
+PROJECT = Path(__file__).parents[2]
 COLUMNS = [
     "dataset",
     "dataset_version",
@@ -216,32 +218,20 @@ def ledger_line(folder: Path) -> str:
     )
 
 
-def write_readme(project: Path, leaderboards: Path) -> None:
-    """Write README.md with today's headline table and outputs."""
-    write_text(project / "README.md", render_readme(project, leaderboards))
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Update the CSV files of finished runs, and README.md."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--results", type=Path, nargs="+", default=[Path("results")], help="folders of runs")
+    parser.add_argument("--out", type=Path, default=Path("results/leaderboard"), help="folder of the CSV files")
+    options = parser.parse_args(arguments)
+    for results in options.results:
+        for folder in sorted((results / "evaluation").glob("*/")):
+            path = options.out / f"{folder.name}.csv"
+            runs = update_leaderboard(path, collect_leaderboard(results, folder.name))
+            update_tables(options.out, results, folder.name)
+            print(f"{path}: {runs} runs")
+    write_text(PROJECT / "README.md", render_readme(PROJECT, options.out))
 
 
-def summarize_results(results: Path, titles: Mapping[str, str], preset: str) -> str:
-    """Return the summary of a folder of results as text. Raises: UserError when it has none."""
-    available = results / "raw" / "available.json"
-    if not available.exists():
-        remedy = "`make run` makes them; `make demo` makes a champion alone"
-        raise UserError("there must be results to summarize", f"{results} has none", remedy)
-    datasets = read_object(available, "datasets", "left_out")
-    lines = []
-    for name in datasets["datasets"]:
-        folder = results / "evaluation" / name
-        if folder.is_dir():
-            lines += [f"\n== {titles.get(name, name)} ({name}) ==", headline(read_evaluation(folder))]
-    lines.append(
-        "\nMAPE / MedAPE in %, average over the tests of the dataset; predictions are estimates, not official results."
-    )
-    if preset == "quick" and results.name == "results":
-        lines.append("Preset: quick (one seed, short training). `make full` runs the full experiment.")
-    for manifest in sorted((results / "raw").glob("*/manifest.json")):
-        about = read_object(manifest, "status", "source", "reason", "remedy")
-        if about["status"] != "present":
-            lines.append(f"left out: source {about['source']}: {about['reason']}; {about['remedy']}")
-    for name, absent in datasets["left_out"].items():
-        lines.append(f"left out: dataset {name} (needs {', '.join(absent)})")
-    return "\n".join(lines)
+if __name__ == "__main__":
+    main()
