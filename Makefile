@@ -87,7 +87,8 @@ readme: setup ## examples and tables of README.md and docs/size.md from the defa
 	python docs/_site/leaderboard.py --results results $(wildcard results/leaderboard_runs)
 	$(if $(wildcard results/power/champion),python docs/_site/example_outputs.py docs/size.md)
 ui: setup ## MLflow's UI on the project's store
-	@perfcast ui
+	@mkdir -p results/mlflow
+	MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false mlflow ui --backend-store-uri "$${MLFLOW_TRACKING_URI:-sqlite:///results/mlflow/mlflow.db}"
 benchmark: setup ## speed, as ratios
 	python benchmarks/pipeline.py && python benchmarks/imports.py && python benchmarks/serving.py
 scale: setup ## time and memory of every stage at SIZES times the CPU 2017 table (an hour or two)

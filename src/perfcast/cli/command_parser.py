@@ -21,7 +21,7 @@ from perfcast.domain import domains
 from perfcast.utils.errors import UserError
 
 _ASK = ("predict", "rank", "what_if", "similar", "compare", "size", "match", "factors")
-_RUN = ("ui", "doctor", "sources", "update", "serve", "mcp", "summary", "config")
+_RUN = ("doctor", "sources", "update", "serve", "mcp", "summary", "config")
 STAGES = tuple(pipeline.STAGES)
 """Stages of the pipeline."""
 _OF_DOMAINS = sorted(tuple(command.split()) for domain in domains() for command in domain.commands)

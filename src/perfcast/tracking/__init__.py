@@ -4,6 +4,6 @@
 `recording` records finished results, with `models`.
 """
 
-from perfcast.tracking.store import RECORD, Store, explain_failure, open_client, page_addresses, store_from
+from perfcast.tracking.store import RECORD, Store, explain_failure, open_client, store_from
 
-__all__ = ["RECORD", "Store", "explain_failure", "open_client", "page_addresses", "store_from"]
+__all__ = ["RECORD", "Store", "explain_failure", "open_client", "store_from"]

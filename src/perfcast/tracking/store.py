@@ -173,19 +173,6 @@ def follow_move(database: Path, artifacts: Path) -> None:
                 base.execute(change, (new, len(old) + 1, len(old) + 1, f"{old}/"))
 
 
-def page_addresses(client: MlflowClient) -> dict[str, str]:
-    """Return the addresses of the saved views, behind the server's, by experiment and name."""
-    return {
-        f"{each.name} {json.loads(value)['name']}": (
-            f"#/experiments/{each.experiment_id}/runs?viewStateShareKey={tag.rpartition('.')[2]}"
-            "&workflowType=machine_learning" + "&compareRunsMode=CHART" * tag.startswith(f"{_VIEW}search")
-        )
-        for each in sorted(client.search_experiments(), key=lambda each: each.name)
-        for tag, value in sorted(each.tags.items())
-        if tag.startswith(_VIEW)
-    }
-
-
 def save_view(
     client: MlflowClient, experiment_id: str, name: str, condition: str, columns: Sequence[str], **charts: Charts
 ) -> None:
