@@ -206,7 +206,7 @@ def companions(table, names, rows):
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in LEARNING_CURVE])
 @given(seed=st.integers(0, 30), split_seed=st.integers(0, 3))
-@settings(deadline=None, max_examples=8)
+@settings(deadline=None, max_examples=4)
 def test_nothing_leaks(name, seed, split_seed):
     table = generate(seed)
     folds = splits.make(name, table, split_seed)
@@ -351,7 +351,7 @@ def test_a_check_catches_a_wrong_date(name, source, target, message):
 @pytest.mark.parametrize("name", LEARNING_CURVE)
 @given(seed=st.integers(0, 30), split_seed=st.integers(0, 3))
 @example(seed=2352, split_seed=0)
-@settings(deadline=None, max_examples=5)
+@settings(deadline=None, max_examples=3)
 def test_a_learning_curve_split_tests_the_same_rows_and_learns_some_of_the_others(name, seed, split_seed):
     form, table = splits.learning_curve_point(name), generate(seed)
     base, folds = (splits.function(split)(table, split_seed) for split in (form.base, name))
