@@ -43,7 +43,7 @@ _ITERATIONS = 40
 _TOLERANCE = 0.1
 _REWEIGHTINGS = 3
 _PROBES = 32
-_BLOCK = 256
+_BLOCK = 64
 _SYMMETRIC = {"SymmetricMode": True}
 """Options of SuperLU."""
 _ALL = "everything"
@@ -115,18 +115,33 @@ class ErrorRows:
     def keys(self) -> dict[str, np.ndarray]:
         """Return the labels alone, which all outputs share, and by output, (n,) each, None where unknown."""
         keys = {}
+        outputs, names = pd.factorize(self.outputs)
         for name, values in self.labels.items():
-            label = values.astype(object).where(values.notna(), None).to_numpy()
-            keys[str(name)] = label
-            pairs = zip(label, self.outputs, strict=True)
-            keys[f"{name}{_BY_OUTPUT}"] = np.array(
-                [None if value is None else f"{value}\x1f{output}" for value, output in pairs], dtype=object
-            )
+            labels, texts = pd.factorize(values)  # -1 where unknown
+            keys[str(name)] = _take(list(texts), labels)
+            # most rows share their text with others, and it is made once
+            pairs, numbers = np.unique(np.where(labels < 0, -1, labels * len(names) + outputs), return_inverse=True)
+            joined = [
+                None if pair < 0 else f"{texts[pair // len(names)]}\x1f{names[pair % len(names)]}"
+                for pair in pairs.tolist()
+            ]
+            keys[f"{name}{_BY_OUTPUT}"] = _take(joined, numbers)
         return keys
 
     def count(self, units: np.ndarray) -> dict[str, pd.Series]:
         """Return how many units, such as submissions, have each label; units (n,) are those of the rows."""
-        return {name: pd.Series(units).groupby(keys).nunique() for name, keys in self.keys().items()}
+        codes, distinct = pd.factorize(units)
+        counts = {}
+        for name, keys in self.keys().items():
+            labels, texts = pd.factorize(keys)
+            pairs = pd.unique((labels * len(distinct) + codes)[labels >= 0])
+            counts[name] = pd.Series(np.bincount(pairs // len(distinct), minlength=len(texts)), index=texts)
+        return counts
+
+
+def _take(values: list[Any], numbers: np.ndarray) -> np.ndarray:
+    """Return values by number, None for -1, (n,) object."""
+    return np.array([*values, None], dtype=object)[numbers]
 
 
 def _prior_shares(trained: TrainedLabels, name: str, labels: np.ndarray | pd.Index) -> np.ndarray:
