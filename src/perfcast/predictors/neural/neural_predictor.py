@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
@@ -90,11 +91,16 @@ class LinearSkip:
     @classmethod
     def fit(cls, tokens: Tokens, tasks: np.ndarray, logs: np.ndarray, alpha: float) -> Self:
         """Solve the ridge regressions. Shapes: tasks (n,), logs (n, targets), NaN where not measured."""
+        return cls.fit_each(tokens, tasks, logs, [alpha])[0]
+
+    @classmethod
+    def fit_each(cls, tokens: Tokens, tasks: np.ndarray, logs: np.ndarray, alphas: Sequence[float]) -> list[Self]:
+        """Return `fit` for each of the penalties, from the same sums of the rows."""
         inputs = _inputs(tokens)
-        weights = {_ALL: _ridge(inputs, logs, alpha)}
+        weights = {_ALL: _ridges(inputs, logs, alphas)}
         for task in sorted(set(tasks.tolist()) - {_ALL}):
-            weights[task] = _ridge(inputs[tasks == task], logs[tasks == task], alpha)
-        return cls(weights)
+            weights[task] = _ridges(inputs[tasks == task], logs[tasks == task], alphas)
+        return [cls({task: each[number] for task, each in weights.items()}) for number in range(len(alphas))]
 
     @classmethod
     def zero(cls, tokens: Tokens, targets: int) -> Self:
@@ -118,8 +124,9 @@ def _inputs(tokens: Tokens) -> np.ndarray:
     return np.hstack([ones, tokens.numbers.astype(float), tokens.missing.astype(float)])
 
 
-def _ridge(inputs: np.ndarray, logs: np.ndarray, alpha: float) -> np.ndarray:
-    weights = np.zeros((inputs.shape[1], logs.shape[1]))
+def _ridges(inputs: np.ndarray, logs: np.ndarray, alphas: Sequence[float]) -> np.ndarray:
+    """Return the weights by penalty, (alphas, inputs, targets)."""
+    weights = np.zeros((len(alphas), inputs.shape[1], logs.shape[1]))
     for target, values in enumerate(logs.T):
         measured = ~np.isnan(values)
         if not measured.any():
@@ -127,10 +134,12 @@ def _ridge(inputs: np.ndarray, logs: np.ndarray, alpha: float) -> np.ndarray:
         X = inputs[measured]
         center = values[measured].mean()
         gram = X.T @ X / len(X)
-        shrink = np.full(len(gram), alpha)
-        shrink[0] = 1e-9
-        weights[:, target] = np.linalg.solve(gram + np.diag(shrink), X.T @ (values[measured] - center) / len(X))
-        weights[0, target] += center
+        products = X.T @ (values[measured] - center) / len(X)
+        for number, alpha in enumerate(alphas):
+            shrink = np.full(len(gram), alpha)
+            shrink[0] = 1e-9
+            weights[number, :, target] = np.linalg.solve(gram + np.diag(shrink), products)
+            weights[number, 0, target] += center
     return weights
 
 
@@ -156,8 +165,7 @@ class NeuralPredictor(TrainingConfig, Predictor):
     epochs. That takes half the time.
 
     `history_` has one entry per epoch: epoch, train_loss, validation_loss, validation_error (mean absolute, scaled
-    logs), learning_rate of the first step, refit_loss of the second; NaN where there was none. `validation_mape_` is
-    the mean absolute percentage error of the first step on the validation rows, in percent; NaN without them.
+    logs), learning_rate of the first step, refit_loss of the second; NaN where there was none.
     A subclass is a dataclass of the hyperparameters of its network and implements `build_network`.
     """
 
@@ -182,15 +190,12 @@ class NeuralPredictor(TrainingConfig, Predictor):
         alpha = DEFAULT_ALPHA
         config = self.training_config()
         first = None
-        self.validation_mape_ = float("nan")
         if validation.any() and not validation.all():
             fitting = everything.select(~validation)
             held_out = everything.select(validation)
             alpha = self._choose_alpha(fitting, held_out)
             if self.early_stopping:
                 first = self._fit_step(fitting, held_out, config, alpha)
-                error = np.expm1(self._predict(held_out.X) - held_out.logs)
-                self.validation_mape_ = 100.0 * float(np.nanmean(np.abs(error)))
                 config = replace(config, epochs=first.best_epoch, min_steps=0)
         second = self._fit_step(everything, None, config, alpha) if first is None or self.refit else None
         self.history_ = _join_histories(first, second)
@@ -202,9 +207,9 @@ class NeuralPredictor(TrainingConfig, Predictor):
         encoder = self.encoder_class().fit(fitting.X, self.columns_)
         fitted = encoder.transform(fitting.X)
         validated = encoder.transform(validation.X)
+        skips = LinearSkip.fit_each(fitted, fitting.tasks, fitting.logs, ALPHAS)
         errors = {}
-        for alpha in ALPHAS:
-            skip = LinearSkip.fit(fitted, fitting.tasks, fitting.logs, alpha)
+        for alpha, skip in zip(ALPHAS, skips, strict=True):
             errors[alpha] = float(np.nanmean(np.abs(skip.predict(validated, validation.tasks) - validation.logs)))
         return min(errors, key=lambda alpha: (errors[alpha], alpha))
 
