@@ -217,16 +217,20 @@ class _Design:
         rows, groups = np.nonzero(places >= 0)
         return sparse.csr_matrix((np.ones(len(rows)), (rows, places[rows, groups])), (len(places), len(self.groups)))
 
-    def solve(self, levels: ErrorLevels, weights: np.ndarray, errors: np.ndarray) -> tuple[SuperLU, np.ndarray, Any]:
-        """Return the factors of the effects' precision, the effects, and the matrix. Shapes: weights, errors (n,)."""
+    def solve(
+        self, levels: ErrorLevels, matrix: csr_matrix, weights: np.ndarray, errors: np.ndarray
+    ) -> tuple[SuperLU, np.ndarray]:
+        """Return the factors of the effects' precision, and the effects.
+
+        Shapes: matrix (n, effects) of the rows, weights and errors (n,).
+        """
         from scipy import sparse
         from scipy.sparse.linalg import splu
 
-        matrix = self.build(self.places)
         precision = 1 / (levels.as_array()[self.groups] * self.shares)
         normal = matrix.T @ sparse.diags(weights / levels.noise) @ matrix + sparse.diags(precision)
         factors = splu(normal.tocsc(), permc_spec="NATURAL", diag_pivot_thresh=0.0, options=_SYMMETRIC)
-        return factors, factors.solve(matrix.T @ (weights * errors) / levels.noise), matrix
+        return factors, factors.solve(matrix.T @ (weights * errors) / levels.noise)
 
 
 class ErrorLevels:
@@ -291,7 +295,8 @@ class ErrorLevels:
         noise_freedom = 1.0
         updated = []
         for design, errors, probes, weights in parts:
-            factors, effects, matrix = design.solve(self, weights, errors)
+            matrix = design.build(design.places)
+            factors, effects = design.solve(self, matrix, weights, errors)
             # the diagonal of the effects' covariance, by random signs (Hutchinson, 1989)
             diagonal = (factors.solve(probes) * probes).mean(axis=1)
             sizes = np.bincount(design.groups, minlength=count)
@@ -362,8 +367,9 @@ class KnownErrors:
     @cached_property
     def _solution(self) -> tuple[SuperLU, np.ndarray]:
         weights = np.ones(len(self.errors))
+        matrix = self._design.build(self._design.places)
         for _ in range(_REWEIGHTINGS):
-            factors, effects, matrix = self._design.solve(self.levels, weights, self.errors)
+            factors, effects = self._design.solve(self.levels, matrix, weights, self.errors)
             weights = self.levels._weigh(self.errors - matrix @ effects)
         return factors, effects
 

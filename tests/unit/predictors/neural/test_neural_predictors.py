@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
 import torch
 from factory import tiny_table
 from torch import nn
