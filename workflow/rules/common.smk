@@ -62,9 +62,8 @@ def available():
     plans_only = workflow.executor_plugin is None or workflow.dryrun
     if plans_only or SourceStatus.UNKNOWN not in GRAPH.status.values():
         return GRAPH.available(GRAPH.status)
-    path = Path(checkpoints.available.get().output[0])
     try:
-        return GRAPH.read_available(path)
+        return GRAPH.read_available(Path(checkpoints.available.get().output[0]))
     except UserError as error:
         jobs.refuse(error)
 

@@ -141,7 +141,8 @@ class ErrorRows:
 
 def _take(values: list[Any], numbers: np.ndarray) -> np.ndarray:
     """Return values by number, None for -1, (n,) object."""
-    return np.array([*values, None], dtype=object)[numbers]
+    taken: np.ndarray = np.array([*values, None], dtype=object)[numbers]
+    return taken
 
 
 def _prior_shares(trained: TrainedLabels, name: str, labels: np.ndarray | pd.Index) -> np.ndarray:

@@ -1,50 +1,16 @@
-"""Neural predictors over feature tokens: `ncpp`, `mac` and `ft_transformer`; mean attention weights of a network."""
+"""Neural predictors over feature tokens: `ncpp`, `mac` and `ft_transformer`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-import pandas as pd
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from perfcast.features.encoding.tokens import TokenSpec
-from perfcast.nn.embedding import TokenBatch
 from perfcast.nn.group_attention import GroupAttentionNetwork
 from perfcast.nn.mamba import MambaGroupNetwork
 from perfcast.nn.mlp import FTTransformerNetwork
 from perfcast.predictors.neural.neural_predictor import NeuralPredictor
-from perfcast.training.loop import BatchLoader, reproducible
-
-_BATCH_SIZE = 256
-
-
-@dataclass(frozen=True)
-class Attention:
-    """Mean attention weights over rows and heads, of the last block of each kind; every row of a matrix sums to 1.
-
-    `intra` maps a group to a frame over its members; `inter` is a square frame over groups. Rows are queries, columns
-    are keys.
-    """
-
-    intra: dict[str, pd.DataFrame]
-    inter: pd.DataFrame
-
-
-def mean_weights(network: nn.Module, rows: TokenBatch) -> list[np.ndarray]:
-    """Return every attention matrix of a network, in the order it makes them, averaged over heads and rows.
-
-    The network appends weights of shape (rows, heads, queries, keys) to the list that it receives.
-    """
-    totals: list[np.ndarray] = []
-    with reproducible(0), torch.inference_mode():
-        for batch in BatchLoader(rows, _BATCH_SIZE):
-            weights: list[Tensor] = []
-            network(batch, weights)
-            sums = [share.double().mean(dim=1).sum(dim=0).numpy() for share in weights]
-            totals = [a + b for a, b in zip(totals, sums, strict=True)] if totals else sums
-    return [total / len(rows) for total in totals]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
