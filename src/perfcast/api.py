@@ -177,7 +177,7 @@ class Champion(champion_folder.Champion):
     ) -> Ranking:
         """Rank candidate machines, which may have a name, a price and watts, with the probability of their targets.
 
-        Args: `targets` are texts such as `CINT2017rate >= 1500`; `by` is a product such as `score/watt`; candidates
+        Args: `targets` are texts such as `CINT2017rate >= 1500`; `by` is a quantity such as `score/watts`; candidates
         that meet all targets with less than `sure`, 0.5 by default, come last; the cost has electricity per kWh over
         the `years` of use.
         """

@@ -145,7 +145,7 @@ def test_an_option_that_is_given_twice_is_refused(server, query):
         ("predict-measured", {"machines": [KNOWN], "measured": [{**KNOWN, "suite": "CINT2017rate", "score": True}]}),
         ("rank", {"machines": [KNOWN], "years": True}),
         ("rank", {"machines": [{**KNOWN, "price": 1e-320}], "by": "score/price"}),
-        ("rank", {"machines": [{**KNOWN, "price": 1e308}], "by": "price*price"}),
+        ("rank", {"machines": [{**KNOWN, "price": 1e308}], "by": "price"}),
     ],
 )
 def test_truth_values_and_absurd_numbers_are_no_numbers(server, route, body):

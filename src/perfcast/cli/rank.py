@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from perfcast.decisions.variants import VariedField
     from perfcast.inference import Champion, MachineEntry
 
-_CRITERIA = "score, watts, price, cost, probability, tasks or derived quantities, joined by * and /: score/watt"
+_CRITERIA = "score, low, price, cost, watts, a task or a derived quantity; score/price, score/cost or score/watts"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target", action="append", default=[], metavar="'TASK >= NUMBER'", help="to be reached; may be repeated"
     )
-    parser.add_argument("--by", default="score", metavar="WORDS", help=_CRITERIA)
+    parser.add_argument("--by", default="score", metavar="QUANTITY", help=_CRITERIA)
     parser.add_argument(
         "--sure", type=share, metavar="SHARE", help="candidates that reach the targets less probably stand last (0.5)"
     )

@@ -1,12 +1,11 @@
-"""Criteria of a ranking: constraints on scores, product of factors, weights; offers of candidates, and their cost."""
+"""Criteria of a ranking: constraints on scores, a quantity to order by; offers of candidates, and their cost."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import NamedTuple
 
 import pandas as pd
@@ -26,12 +25,10 @@ _FORM = re.compile(r"\s*(?P<output>[^<>=]+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<number>
 _THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:[\s,'’]\d{3})+")
 _POINTS = re.compile(r"\W*([1-9]\d{0,2}(?:\.\d{3})+)\W*")
 """Three digits after every point: thousands to some, decimals to others."""
-_OPERATOR = re.compile(r"\s*([*/])\s*")
-SCORE, PROBABILITY, COST = "score", "probability", "cost"
-_WORDS = {"watt": WATTS, **{word: word for word in (SCORE, WATTS, PRICE, COST, PROBABILITY)}}
-_MAX_WORDS = 8
-_MAX_LOGARITHM, _LOGARITHM_OF_ZERO = 700.0, -1e9
-"""Largest logarithm of a value that a floating-point number holds, and one whose value is 0."""
+SCORE, LOW, COST = "score", "low", "cost"
+EXPENSES = (PRICE, COST, WATTS)
+"""What a quantity may be divided by."""
+_WORDS = {"watt": WATTS, **{word: word for word in (SCORE, LOW, *EXPENSES)}}
 HOURS_PER_YEAR = 8766
 _SURE = 0.5
 """Least probability of the targets above the line, where the user gives none."""
@@ -166,8 +163,8 @@ def read_output(text: str, suites: Suites, option: str) -> Output:
     return Output(task, target or known[0])
 
 
-Factor = str | Output | DerivedOutput
-"""Factor of a criterion."""
+Quantity = str | Output | DerivedOutput
+"""What candidates are ordered by: a word, a task, or a derived quantity."""
 
 
 @dataclass(frozen=True)
@@ -182,77 +179,59 @@ class RefusedCandidate:
 
 @dataclass(frozen=True)
 class Criterion:
-    """Product of powers: `score/watt` has the exponents 1 and -1. Keys: the words, outputs, or derived ones.
+    """Quantity that candidates are ordered by; `per` is the expense that it is divided by, "" for none.
 
-    `ascending`: whether a lower value is better, such as that of `price/score`.
+    `ascending`: whether less is better.
     """
 
     text: str
-    exponents: Mapping[Factor, int]
+    quantity: Quantity
+    per: str
     ascending: bool
+
+    @property
+    def expenses(self) -> list[str]:
+        """The expenses that every candidate must have."""
+        return [word for word in (self.quantity, self.per) if isinstance(word, str) and word in EXPENSES]
 
 
 def read_criterion(text: str, suites: Suites) -> Criterion:
-    """Read words joined by * and /: score, watts, price, cost, probability, a derived quantity, or a task.
+    """Read `score`, `low`, a task or a derived quantity, each alone or over an expense, or one of `EXPENSES`.
 
-    Exponents of a word add up, so `score*score/price` counts the score twice.
-    Raises: UserError for any other text, and where one word of it is better when it rises, and another when it falls.
+    `low` is the end of the score's interval that is worse.
+    Raises: UserError for any other text, and for a quantity over an expense of which less is better.
     """
-    names, shown = suites.task_names, suites.rules.presentation
-    lower = shown.lower_is_better
-    words = list(_split_words(text, names))
-    if len(words) > _MAX_WORDS:
-        raise UserError(f"--by must have at most {_MAX_WORDS} words", "it has more")
-    exponents: dict[Factor, int] = {}
-    typed: dict[Factor, str] = {}
-    derived = {each.name: each for each in shown.derived}
-    for operator, word in words:
-        if not word:
-            raise UserError("--by must be words joined by * and /, such as score/watt", f"it is {text[:80]!r}")
-        factor: Factor | None = derived.get(word.lower()) or _WORDS.get(word.lower())
-        if factor is None:
-            if not _names_task(word, names):
-                requirement = f"--by must name {', '.join([*sorted(set(_WORDS.values())), *derived])} or a task"
-                raise UserError(requirement, f"it names {word[:40]!r}", f"tasks are {list_tasks(names.tasks)}")
-            factor = read_output(word, suites, "--by")
-        exponents[factor] = exponents.get(factor, 0) + (-1 if operator == "/" else 1)
-        typed.setdefault(factor, word)
-    exponents = {factor: power for factor, power in exponents.items() if power}
-    if not exponents:
-        raise UserError("--by must not divide a word by itself", f"it is {text[:80]!r}")
-    senses = {factor: _sense(factor, lower=lower) for factor in exponents}
-    first, *_ = exponents
-    ascending = exponents[first] * senses[first] < 0
-    wrong = next((each for each, power in exponents.items() if (power * senses[each] < 0) != ascending), None)
-    if wrong is not None:  # a dominated candidate would be first
-        signs = {each: "*" if senses[each] == senses[first] else "/" for each in exponents}
-        right = "".join(f"{signs[each]}{typed[each]}" * abs(power) for each, power in exponents.items())[1:]
-        requirement = f"--by must not reward a {'lower' if senses[wrong] > 0 else 'higher'} {typed[wrong]}"
-        fact = f"it is {text.strip()!r}{', and less is better in every score' if lower else ''}"
-        raise UserError(requirement, fact, f"write --by {right!r}")
-    return Criterion(text.strip(), exponents, ascending)
+    typed = text.strip()
+    quantity, per = _read_quantity(typed, suites), ""
+    if quantity is None:
+        head, _, tail = typed.rpartition("/")
+        per = _WORDS.get(tail.strip().lower(), "")
+        if per in EXPENSES:
+            quantity = _read_quantity(head.strip(), suites)
+    if quantity is None or (per and quantity in EXPENSES):
+        words = [SCORE, LOW, *EXPENSES, *(each.name for each in suites.rules.presentation.derived)]
+        requirement = f"--by must be {', '.join(words)} or a task, or one of them over {', '.join(EXPENSES)}"
+        raise UserError(requirement, f"it is {text[:80]!r}", f"tasks are {list_tasks(suites.task_names.tasks)}")
+    is_derived = isinstance(quantity, DerivedOutput)
+    ascending = quantity in EXPENSES or suites.rules.presentation.lower_is_better != is_derived
+    if per and ascending:  # a dearer candidate would be better
+        requirement = f"--by must not divide what is better the less it is by the {per}"
+        raise UserError(requirement, f"it is {text[:80]!r}", f"write --by {head.strip()!r}")
+    return Criterion(typed, quantity, per, ascending)
+
+
+def _read_quantity(text: str, suites: Suites) -> Quantity | None:
+    """Return what a word of `--by` names, None for nothing."""
+    derived = {each.name: each for each in suites.rules.presentation.derived}
+    quantity = derived.get(text.lower()) or _WORDS.get(text.lower())
+    if quantity is None and _names_task(text, suites.task_names):
+        return read_output(text, suites, "--by")
+    return quantity
 
 
 def _names_task(word: str, names: TaskNames) -> bool:
     """Return whether a word is `TASK` or `TASK.TARGET`."""
     return any(names.find(name) is not None for name in (word, word.rpartition(".")[0]))
-
-
-def _split_words(text: str, names: TaskNames) -> Iterator[tuple[str, str]]:
-    """Yield the words with the operator before each; the name of a task may have operators in it."""
-    pieces = ["*", *_OPERATOR.split(text.strip(), 4 * _MAX_WORDS)]
-    while pieces:
-        ends = range(len(pieces), 2, -2)
-        end = next((end for end in ends if _names_task("".join(pieces[1:end]), names)), 2)
-        yield pieces[0], "".join(pieces[1:end]).strip()
-        pieces = pieces[end:]
-
-
-def _sense(factor: Factor, *, lower: bool) -> int:
-    """Return 1 for a factor of which more is better, else -1; `lower` is whether less of a score is better."""
-    if factor in (PRICE, WATTS, COST):
-        return -1
-    return 1 if factor == PROBABILITY or lower == isinstance(factor, DerivedOutput) else -1
 
 
 class Spread(NamedTuple):
@@ -284,27 +263,25 @@ def evaluate_criterion(
     facts: Mapping[str, float],
     score: Spread,
     estimates: Mapping[Output, Estimate],
-    derived: Mapping[str, DerivedValue] = MappingProxyType({}),
+    derived: Mapping[str, DerivedValue],
 ) -> Spread:
-    """Return the value of a candidate; `facts` has the watts, price, cost and probability that the criterion needs.
-
-    The interval is that of the scores in it, each at the end that is worse for the criterion, then at the better one.
-    """
-    totals, has_interval = [0.0, 0.0, 0.0], True
-    for factor, power in criterion.exponents.items():
-        if isinstance(factor, str) and factor in facts:
-            ends = (facts[factor],) * 3
-        else:
-            spread: Spread | Estimate | DerivedValue = score
-            if not isinstance(factor, str):
-                spread = estimates[factor] if isinstance(factor, Output) else derived[factor.name]
-            has_interval = has_interval and spread.low is not None
-            low, high = (spread.low or spread.median, spread.high or spread.median)[:: 1 if power > 0 else -1]
-            ends = (low, spread.median, high)
-        logarithms = (math.log(end) if end > 0 else _LOGARITHM_OF_ZERO for end in ends)
-        totals = [total + power * each for total, each in zip(totals, logarithms, strict=True)]
-    low, median, high = (math.exp(min(total, _MAX_LOGARITHM)) for total in totals)
-    return Spread(median, low if has_interval else None, high if has_interval else None)
+    """Return the value of a candidate; `facts` has the expenses that the criterion needs."""
+    quantity = criterion.quantity
+    spread: Spread | Estimate | DerivedValue = score
+    if isinstance(quantity, Output):
+        spread = estimates[quantity]
+    elif isinstance(quantity, DerivedOutput):
+        spread = derived[quantity.name]
+    elif quantity == LOW:
+        worse = score.high if criterion.ascending else score.low
+        if worse is None:
+            raise UserError(f"--by {criterion.text} needs a champion with intervals", "this one has no calibration")
+        spread = Spread(worse, None, None)
+    elif quantity in EXPENSES:
+        spread = Spread(*[facts[quantity]] * 3)
+    divisor = facts[criterion.per] if criterion.per else 1.0
+    low, high = (None if end is None else end / divisor for end in (spread.low, spread.high))
+    return Spread(spread.median / divisor, low, high)
 
 
 @dataclass(frozen=True)
@@ -349,8 +326,7 @@ def read_request(
     """Return the request of typed targets and a criterion; the score is that of all tasks of the targets, else of
     the criterion, else of all.
 
-    Raises: UserError for a word that has no meaning, a number that cannot be, and for `sure` or a probability without
-    targets.
+    Raises: UserError for a word that has no meaning, a number that cannot be, and for `sure` without targets.
     """
     for name, low, value in (("electricity-price", 0.0, electricity_price), ("years", 1e-3, years)):
         if not low <= value <= 1e9:
@@ -360,15 +336,14 @@ def read_request(
     constraints = tuple(read_constraint(text, suites) for text, limit in limit_of.items() if limit is None)
     limits = tuple(limit for limit in limit_of.values() if limit is not None)
     criterion = read_criterion(by, suites)
-    named = [] if SCORE in criterion.exponents else [each for each in criterion.exponents if isinstance(each, Output)]
+    named = [criterion.quantity] if isinstance(criterion.quantity, Output) else []
     outputs = list(dict.fromkeys(constraint.output for constraint in constraints)) or named
     if not outputs:
         outputs = [Output(task, target) for task in suites.tasks for target in suites.targets_of[task]]
-    if COST in criterion.exponents and suites.rules.presentation.price_columns:
+    if COST in criterion.expenses and suites.rules.presentation.price_columns:
         raise UserError("--by must not name the cost where prices are per hour", f"it is {by!r}", "name the price")
-    if not constraints and (sure is not None or PROBABILITY in criterion.exponents):
-        word = "--sure" if sure is not None else f"--by {criterion.text}"
-        raise UserError(f"{word} needs a target", "there is no --target", "such as 'CINT2017rate >= 1500'")
+    if sure is not None and not constraints:
+        raise UserError("--sure needs a target", "there is no --target", "such as 'CINT2017rate >= 1500'")
     chosen = _SURE if sure is None else sure
     return RankingRequest(
         criterion, dict.fromkeys(outputs, 1 / len(outputs)), constraints, chosen, electricity_price, years, limits

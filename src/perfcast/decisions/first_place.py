@@ -27,14 +27,12 @@ def find_first_places(
 ) -> list[float] | list[None]:
     """Return the probability that each candidate has the best value of the criterion, the candidates best first.
 
-    The scores are drawn jointly, with the correlations of their errors; prices and other facts are exact. It is None
-    where there are fewer than two candidates, or where the criterion is not made of the score and facts.
+    The scores are drawn jointly, with the correlations of their errors; expenses are exact. It is None where there are
+    fewer than two candidates, or where they are not ordered by the score.
     Args: `candidates` have their value of the criterion and their score.
     """
     unknown = [None] * len(candidates)
-    power = request.criterion.exponents.get(SCORE, 0)
-    has_others = any(not isinstance(factor, str) for factor in request.criterion.exponents)
-    if len(candidates) < 2 or not power or has_others:
+    if len(candidates) < 2 or request.criterion.quantity != SCORE:
         return unknown
     placed = [entry._replace(line=place) for place, (entry, _, _) in enumerate(candidates[:MOST])]
     scores, errors = predict_scores(placed, champion, request.weights, options, measured)
@@ -42,11 +40,11 @@ def find_first_places(
         return unknown
     logs = np.zeros((len(placed), scores.joint.logs.shape[1]))
     for place, (_, value, score) in enumerate(candidates[:MOST]):
-        facts = math.log(value) - power * math.log(score)
+        per_score = math.log(value) - math.log(score)
         of_tasks = [
             weight * scores.joint.logs[scores.row_of[place, output.task]] for output, weight in request.weights.items()
         ]
-        logs[place] = facts + power * np.sum(of_tasks, axis=0)
+        logs[place] = per_score + np.sum(of_tasks, axis=0)
     winners = logs.argmin(axis=0) if request.criterion.ascending else logs.argmax(axis=0)
     counts: list[int] = np.bincount(winners, minlength=len(candidates)).tolist()
     return [count / logs.shape[1] for count in counts]

@@ -13,7 +13,6 @@ import pandas as pd
 
 from perfcast.decisions.criteria import (
     COST,
-    PROBABILITY,
     Candidate,
     Output,
     RankingRequest,
@@ -85,9 +84,8 @@ class Ranked:
 
     @property
     def facts(self) -> dict[str, float]:
-        """The known facts that a criterion may name."""
-        least = self.joint_probability_min
-        facts = {WATTS: self.watts, PRICE: self.price, COST: self.cost, PROBABILITY: least}
+        """The known expenses."""
+        facts = {WATTS: self.watts, PRICE: self.price, COST: self.cost}
         return {word: fact for word, fact in facts.items() if fact is not None}
 
 
@@ -138,8 +136,7 @@ def rank_machines(
     Candidates that meet the targets with less than `sure` come after the others. One that cannot be used, or that
     lacks the price or the watts of the criterion, is refused with the reason.
 
-    User measurements correct every prediction, see `predict_machines`. The word `probability` of a criterion is the
-    lower bound of the probability that all targets are met together.
+    User measurements correct every prediction, see `predict_machines`.
     Raises: UserError for the first candidate that is refused, with `strict` or when it is the only one.
     """
     strict = strict or len(entries) == 1
@@ -282,7 +279,7 @@ def _evaluate(prediction: Prediction, candidate: Candidate, request: RankingRequ
     name, shown, criterion = candidate.name or prediction.machine, suites.rules.presentation, request.criterion
     for limit in request.limits:
         limit.check(candidate, name)
-    read = {*request.weights, *(each.output for each in request.constraints), *criterion.exponents}
+    read = {*request.weights, *(each.output for each in request.constraints), criterion.quantity}
     tasks = {task for each in read for task in getattr(each, "tasks", (getattr(each, "task", ""),))}
     for refused in prediction.unpredicted:
         if refused.task in tasks:
@@ -321,18 +318,18 @@ def _evaluate(prediction: Prediction, candidate: Candidate, request: RankingRequ
         cost=cost,
         cost_per_score_year=None if cost is None else cost / (score.median * request.years),
     )
-    for word in (WATTS, PRICE, COST, PROBABILITY):
-        if word not in ranked.facts and word in criterion.exponents:
+    for word in criterion.expenses:
+        if word not in ranked.facts:
             label = f"candidate {candidate.line}" + (f" ({candidate.name})" if candidate.name else "")
             remedies = {COST: "add the column price; electricity needs watts", WATTS: shown.power_remedy}
             remedy = remedies.get(word, "add it in the column price")
             raise UserError(f"--by {criterion.text} needs the {word} of every candidate", f"{label} has none", remedy)
     derived = {each.name: each for each in prediction.derived}
-    for factor in criterion.exponents:
-        if isinstance(factor, DerivedOutput) and factor.name not in derived:
-            reason = next((note for note in prediction.notes if note.startswith(f"{factor.name} is left out")), "")
-            needs = f"it needs {' and '.join(factor.columns)}"
-            raise UserError(f"--by {criterion.text} needs {factor.name}", reason or f"{name} has none: {needs}")
+    quantity = criterion.quantity
+    if isinstance(quantity, DerivedOutput) and quantity.name not in derived:
+        reason = next((note for note in prediction.notes if note.startswith(f"{quantity.name} is left out")), "")
+        needs = f"it needs {' and '.join(quantity.columns)}"
+        raise UserError(f"--by {criterion.text} needs {quantity.name}", reason or f"{name} has none: {needs}")
     value = evaluate_criterion(criterion, ranked.facts, score, estimates, derived)
     return replace(ranked, value=value.median, value_low=value.low, value_high=value.high)
 

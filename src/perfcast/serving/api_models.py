@@ -195,7 +195,7 @@ class RankRequest(_MeasuredRequest):
     operation = "rank"
     machines: list[MachineRequest] = _MACHINES
     targets: list[str] = Field([], max_length=32, description="Such as CINT2017rate >= 1500.")
-    by: str = Field("score", description="score, watts, price, cost, probability or tasks, joined by * and /.")
+    by: str = Field("score", description="score, low, price, cost, watts or a task; score/price.")
     sure: float | None = Field(None, strict=True, gt=0, lt=1, description="Less probable ones come last (0.5).")
     electricity_price: float = Field(0.0, strict=True, description="Price of a kWh in the cost.")
     years: float = Field(1.0, strict=True, description="Years of use in the cost.")
