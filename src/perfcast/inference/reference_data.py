@@ -162,22 +162,22 @@ class ReferenceData:
         labels = zip(*(machines[level].tolist() for level in levels), strict=True)
         groups = [[each[:count] for count in range(len(each), -1, -1)] for each in labels]
         keys = [next(filter(self._rows_by_kind.__contains__, listed)) for listed in groups]
-        found = {}
+        flags = {}
         for name in names:
             places = self._codes(name).places
             codes = [places.get(cell, UNKNOWN) for cell in machines[name].tolist()]
-            found[name] = np.array(
+            flags[name] = np.array(
                 [self._is_found(name, key)[code] for code, key in zip(codes, keys, strict=True)], dtype=bool
             )
-        return found
+        return flags
 
     def _flag_values(self, name: str, key: tuple[Any, ...]) -> np.ndarray:
         """Return which codes of a column some rows have, (distinct values + 2,) bool, those of no value last."""
         coded = self._codes(name)
-        found = np.zeros(len(coded.values) + 2, dtype=bool)
-        found[coded.codes[self._rows_by_kind[key]]] = True
-        found[-2:] = False
-        return found
+        is_measured = np.zeros(len(coded.values) + 2, dtype=bool)
+        is_measured[coded.codes[self._rows_by_kind[key]]] = True
+        is_measured[-2:] = False
+        return is_measured
 
     @cached_property
     def _rows_by_kind(self) -> dict[tuple[Any, ...], np.ndarray]:
