@@ -141,9 +141,13 @@ def update_tables(folder: Path, results: Path, dataset: str) -> None:
 def read_headline(leaderboards: Path, spec: Mapping[str, Any]) -> pd.DataFrame:
     """Return the leaderboard of a headline table, with a further column's rows under its heading as the split.
 
-    Args: `spec` as in conf/leaderboard.yaml; `further` names the predictor that stands in the row of another.
+    Args: `spec` as in conf/leaderboard.yaml; `further` names the predictor that stands in the row of another, `peers`
+    the file of scored submissions.
     """
     boards = [read_leaderboard(leaderboards / f"{spec['dataset']}.csv")]
+    if "peers" in spec:
+        peers = read_leaderboard(leaderboards / spec["peers"])
+        boards.append(peers[~peers["predictor"].isin(boards[0]["predictor"])].assign(preset=spec["preset"]))
     for heading, other in spec.get("further", {}).items():
         board = read_leaderboard(leaderboards / f"{other['dataset']}.csv")
         board = board[(board["split"] == other["split"]) & board["predictor"].isin(list(other["predictors"]))]
@@ -164,10 +168,19 @@ def headline_table(frame: pd.DataFrame, spec: Mapping[str, Any]) -> str:
         row = [cells.get((name, split)) for split in spec["splits"]]
         lines.append(_row([words, *["-" if cell is None else _cell(cell, best[cell.split]) for cell in row]]))
     shown = average[average["predictor"].isin(spec["predictors"]) & average["split"].isin(spec["splits"])]
-    seeds = sorted({seed for text in shown["seeds"] for seed in text.split()})
-    label = f"seed{'s' if len(seeds) > 1 else ''} {', '.join(seeds)}"
-    caption = f"Preset `{spec['preset']}`, {label}. In brackets: 95 % bootstrap interval."
+    caption = f"Preset `{spec['preset']}`, {_seeds(shown)}. In brackets: 95 % bootstrap interval."
     return "\n".join([*lines, "", caption])
+
+
+def _seeds(shown: pd.DataFrame) -> str:
+    """Return the seeds of a table in words; where columns differ, each number of seeds with its columns."""
+    most = shown.groupby("split", sort=False)["seeds"].agg(lambda texts: max(texts, key=len))
+    parts = []
+    for seeds, splits in most.groupby(most, sort=False).groups.items():
+        numbers = seeds.split()
+        label = f"seed{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
+        parts.append(label if most.nunique() == 1 else f"{label} ({'; '.join(map(split_label, splits))})")
+    return ", ".join(parts)
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -97,6 +97,24 @@ def test_a_further_column_of_a_headline_has_another_datasets_predictors_in_the_r
     assert lines[3].endswith("| - |")
 
 
+def test_a_scored_submission_has_a_row_and_its_own_seeds(board, tmp_path):
+    leaderboard.update_leaderboard(tmp_path / "first.csv", board)
+    peers = board[(board["predictor"] == "ridge") & (board["split"] == "random")].drop(columns=["preset", "backtests"])
+    peers.assign(predictor="forest", value=1.0, seeds="0").to_csv(tmp_path / "peers.csv", index=False)
+    spec = SPEC | {"dataset": "first", "peers": "peers.csv", "predictors": SPEC["predictors"] | {"forest": "a peer"}}
+    lines = leaderboard.headline_table(leaderboard.read_headline(tmp_path, spec), spec).splitlines()
+    assert lines[4].startswith("| a peer | **1.0 %** (")
+    assert lines[4].endswith("| - |")
+
+
+def test_the_caption_says_which_columns_have_fewer_seeds(board):
+    fewer = board["split"] == "unseen_cpu"
+    mixed = board.assign(seeds=board["seeds"].mask(fewer, "0"))
+    lines = leaderboard.headline_table(mixed, SPEC).splitlines()
+    assert "seed 0 (unseen CPUs)" in lines[-1]
+    assert "seeds 0, 1 (similar machines)" in lines[-1]
+
+
 def test_a_block_is_replaced_between_its_marks():
     text = "a\n<!-- x -->\nold\n<!-- /x -->\nb\n"
     assert leaderboard.replace_block(text, "x", "new") == "a\n<!-- x -->\nnew\n<!-- /x -->\nb\n"
