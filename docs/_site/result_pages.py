@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 import published_values
+from leaderboard import COLUMNS
 from markdown.extensions.toc import slugify
 from markdown_text import page, table, whole_kinds
 
@@ -19,22 +20,6 @@ from perfcast.predictors import baselines
 from perfcast.schema.metric_names import HIGH_IS_GOOD, PERCENT
 from perfcast.splits import describe_split, is_compared, split_label
 from perfcast.utils.io import read_object
-
-COLUMNS = (
-    "dataset",
-    "dataset_version",
-    "split",
-    "predictor",
-    "preset",
-    "seeds",
-    "task",
-    "metric",
-    "value",
-    "low",
-    "high",
-    "code_digest",
-)
-"""Columns of a leaderboard: one row per split, predictor, preset, task and metric."""
 
 NO_RESULTS = "No results yet. A run of the pipeline writes `results/leaderboard`, and this page shows them."
 
@@ -149,7 +134,7 @@ def read(path: Path) -> pd.DataFrame:
 def read_all(folder: Path) -> pd.DataFrame:
     """Return the rows of every leaderboard of a folder, none where it has no file."""
     boards = [read(path).dropna(subset=["split"]) for path in sorted(folder.glob("*.csv"))]
-    return pd.concat(boards, ignore_index=True) if boards else pd.DataFrame(columns=list(COLUMNS))
+    return pd.concat(boards, ignore_index=True) if boards else pd.DataFrame(columns=COLUMNS)
 
 
 _LEVELS = (

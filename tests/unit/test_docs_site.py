@@ -98,12 +98,12 @@ def test_every_predictor_has_its_texts(load) -> None:
 
 FILES = {
     "host_gemm.csv": [
-        "dataset,dataset_version,split,predictor,preset,seeds,task,metric,value,low,high,code_digest",
-        "host_gemm,0f0f,random,ridge,full,0,average,mape,5.432,5.0,6.0,abcd",
-        "host_gemm,0f0f,random,ridge,full,0,average,coverage,91.26,,,abcd",
-        "host_gemm,0f0f,random,nearest,full,0,average,mape,3.21,3.0,4.0,abcd",
-        "host_gemm,0f0f,random,ridge,full,0,f32,mape,7.0,6.5,7.5,abcd",
-        "host_gemm,0f0f,unseen_shape,ridge,full,0,average,mape,8.0,5.0,6.0,abcd",
+        "dataset,dataset_version,split,split_version,predictor,preset,backtests,seeds,task,metric,value,low,high,rows,code_digest",
+        "host_gemm,0f0f,random,1,ridge,full,2,0,average,mape,5.432,5.0,6.0,100,abcd",
+        "host_gemm,0f0f,random,1,ridge,full,2,0,average,coverage,91.26,,,100,abcd",
+        "host_gemm,0f0f,random,1,nearest,full,2,0,average,mape,3.21,3.0,4.0,100,abcd",
+        "host_gemm,0f0f,random,1,ridge,full,2,0,f32,mape,7.0,6.5,7.5,100,abcd",
+        "host_gemm,0f0f,unseen_shape,1,ridge,full,2,0,average,mape,8.0,5.0,6.0,100,abcd",
     ],
     "described/host_gemm.csv": [
         "split,facts,level,task,n,mape,medape,coverage,width,interval_score",
@@ -160,7 +160,7 @@ def test_results_come_from_the_leaderboard(load, leaderboard: Path) -> None:
 
 def test_most_predictors_with_one_error_are_no_ranking(load, leaderboard: Path) -> None:
     names = ("ridge", "mlp", "nearest", "ncpp")
-    rows = [f"host_gemm,0f0f,random,{name},full,0,average,mape,{5 + (name == 'ncpp')},,,abcd" for name in names]
+    rows = [f"host_gemm,0f0f,random,1,{name},full,2,0,average,mape,{5 + (name == 'ncpp')},,,100,abcd" for name in names]
     (leaderboard / "host_gemm.csv").write_text("\n".join([FILES["host_gemm.csv"][0], *rows, ""]))
     (leaderboard.parent / "headline" / "host_gemm").mkdir(parents=True, exist_ok=True)
     (leaderboard.parent / "headline" / "host_gemm" / "random.json").write_text('{"champion": "mlp"}')
